@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Distinct frames (function, file, declaration line) and their numbers. Bounded; owned by one sampler thread.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "symbols/cleanup.h"
+#include "reader/function.h"
+
+/* Frames that no PHP function has, with fixed numbers. */
+enum {
+	FRAME_ROOT = 0,
+	FRAME_TORN,	 /* "<torn>": moved under every try, below the frames that are certain */
+	FRAME_UNREAD,	 /* "<unread>": time of the unit nobody looked at or could read */
+	FRAME_TRUNCATED, /* "<truncated>": frames left out of the middle of a deep stack */
+	FRAME_OTHER,	 /* "<other>": the frame or node bound was reached */
+	FRAME_FIRST_PHP, /* the first number interned frames get */
+};
+
+struct frame_table;
+
+/* At most @max_frames frames and @max_bytes of text. */
+int frame_table_new(uint32_t max_frames, size_t max_bytes, struct frame_table **ret_table);
+void frame_table_free(struct frame_table *table);
+DEFINE_CLEANUP(struct frame_table, frame_table_free)
+
+/* The number of this frame; FRAME_OTHER when the table is full (counted). */
+uint32_t frame_table_intern(struct frame_table *table, const struct function_name *name);
+
+/* Owned by the table, valid until it is cleared or freed. */
+const struct function_name *frame_table_get(const struct frame_table *table, uint32_t id);
+
+/* Forgets all but the fixed frames. */
+void frame_table_clear(struct frame_table *table);
+
+uint32_t frame_table_count(const struct frame_table *table);
+size_t frame_table_bytes(const struct frame_table *table);
+uint64_t frame_table_overflows(const struct frame_table *table);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The result of one unit of work, and what is told of a target: plain values, ready for export.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "reader/counters.h"
+#include "reader/request.h"
+#include "daemon/profile/profile.h"
+
+struct unit_result {
+	uint64_t unit_id; /* unique while the daemon runs */
+	uint64_t handle;  /* the client's; 0: automatic, never adopted */
+	pid_t pid;
+	uid_t uid;
+	char pool[64];
+	enum unit_type type;
+	bool automatic; /* began with the request (adopted or not) */
+	bool adopted;
+	bool sampled, profiling;
+	bool capped;		/* an automatic unit ran into auto_max_ms: sampling stopped, what was collected stays */
+	bool finished_by_client;
+	char trace_id[33], span_id[17];
+	char name[TRACE_CONTEXT_MAX_NAME_BYTES + 1];
+	char method[REQUEST_MAX_METHOD_BYTES + 1], path[REQUEST_MAX_PATH_BYTES + 1];
+	int64_t start_realtime_ns; /* CLOCK_REALTIME */
+	uint64_t duration_ns;	   /* equals the sum of the tree's wall_ns */
+	uint64_t cpu_ns;	   /* the process's CPU time within it; equals the sum of the tree's cpu_ns */
+	uint64_t queue_ns;
+	uint64_t period_ns;
+	uint32_t max_depth;
+	struct counters counters; /* gc counts since the unit began */
+	uint64_t tree_peak_bytes;
+	uint32_t frame_count, node_count;
+	struct accounting accounting;
+	struct profile *profile; /* NULL when the unit collected none */
+};
+
+void unit_result_free(struct unit_result *unit);
+DEFINE_CLEANUP(struct unit_result, unit_result_free)
+
+struct target_report {
+	pid_t pid;
+	uid_t uid;
+	char pool[64];
+	char php_version[32], sapi[32];
+	char state[16]; /* "running", "waiting", "idle", "new" */
+	bool suspended;
+	uint64_t period_ns;
+	uint64_t requests_seen;
+	char method[REQUEST_MAX_METHOD_BYTES + 1], path[REQUEST_MAX_PATH_BYTES + 1];
+	char trace_id[33];
+	uint64_t request_age_ns; /* 0: idle */
+	uint64_t unit_handle;	 /* of the open unit; 0: none or automatic */
+	bool unit_automatic, unit_open;
+	struct accounting accounting;
+};
+
+/* The program's own numbers. */
+struct metrics {
+	uint64_t uptime_ns;
+	uint64_t targets, targets_attached_total, targets_refused_total;
+	uint64_t units_finished_total, units_retained, units_retired_total;
+	uint64_t ticks_total, sampler_cpu_ns;
+	uint64_t process_vm_readv_total, proc_reads_total;
+	uint64_t frames, frame_bytes, frame_overflow_total;
+	uint64_t tree_bytes;
+	uint64_t rss_bytes;
+	bool realtime; /* the sampler thread runs under SCHED_FIFO */
+	struct accounting accounting; /* all targets since the start, also those that are gone */
+};

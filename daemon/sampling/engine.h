@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The sampling engine as the rest of the program sees it: give it selectors, and orders; get answers. The sampler
+ * thread owns all targets; an order is handed over to it and comes back, filled in, to the mailbox it names.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "symbols/cleanup.h"
+#include "daemon/profile/unit.h"
+#include "daemon/sampling/mailbox.h"
+#include "daemon/sampling/selector.h"
+
+struct engine_options {
+	uint64_t period_ns;	    /* of targets that ask for none of their own */
+	uint64_t min_period_ns, max_period_ns; /* bounds of what a unit or an operator may ask for */
+	uint32_t max_depth;	    /* frames kept of a stack */
+	uint32_t max_targets, max_frames, max_nodes; /* max_nodes: of one tree */
+	uint32_t retained_units;    /* ended units kept for a late finish or a reader */
+	uint64_t retained_bytes;
+	uint64_t retained_ns;
+	uint64_t auto_max_ns;	    /* longest automatic unit that is sampled */
+	uint64_t discovery_interval_ns;
+	bool realtime;		    /* ask for SCHED_FIFO */
+	bool trust_traceparent;	    /* take HTTP_TRACEPARENT where the global is absent */
+};
+
+struct engine;
+
+int engine_new(const struct engine_options *options, struct engine **ret_engine);
+/* Starts the sampler and discovery threads. */
+int engine_start(struct engine *engine);
+/* Ends both threads; orders under way come back with ORDER_E_STOPPING. */
+void engine_stop(struct engine *engine);
+void engine_free(struct engine *engine);
+DEFINE_CLEANUP(struct engine, engine_free)
+
+/* Replaces what is looked for; targets that no selector selects any more are let go. The engine copies. */
+int engine_select(struct engine *engine, const struct selector *selectors, size_t count);
+int engine_reconfigure(struct engine *engine, const struct engine_options *options);
+
+enum order_verb {
+	ORDER_FINISH,	/* pid, uid, handle, context: ends the worker's unit; answers .unit */
+	ORDER_WORKER,	/* pid, uid: the worker's own status; answers .targets[0] */
+	ORDER_TARGETS,	/* pool, pid, uid filters; answers .targets */
+	ORDER_PROFILE,	/* pool, pid, uid filters; answers .profile of the window since the last reset */
+	ORDER_UNIT,	/* unit_id or trace_id, uid filter; answers .unit (a copy; it stays retained) */
+	ORDER_UNITS,	/* pool, pid, uid filters, limit; answers .units without their profiles, newest first */
+	ORDER_METRICS,	/* answers .metrics */
+	ORDER_RESET,	/* pool filter: empties windows */
+	ORDER_SUSPEND,	/* pool, pid filters: stops sampling, keeps what was collected */
+	ORDER_RESUME,
+	ORDER_RATE,	/* pool filter, period_ns */
+	ORDER_ATTACH,	/* pid (a worker, a master meaning its workers, any PHP process), pool = a name for the group */
+	ORDER_DETACH,	/* pid */
+};
+
+enum order_error {
+	ORDER_OK = 0,
+	ORDER_E_NOT_A_TARGET, /* no such process among the targets */
+	ORDER_E_NO_UNIT,      /* the worker has no open unit with this handle */
+	ORDER_E_NOT_FOUND,    /* no such unit, pool or trace */
+	ORDER_E_RANGE,	      /* period out of bounds */
+	ORDER_E_LIMIT,	      /* max_targets reached */
+	ORDER_E_REFUSED,      /* attach: see .why */
+	ORDER_E_NO_MEMORY,
+	ORDER_E_STOPPING,
+};
+
+/* Any uid, pid, pool: the filter is off. */
+#define ORDER_ANY_UID ((uid_t)-1)
+
+struct order {
+	struct message message; /* first: orders travel through mailboxes */
+	enum order_verb verb;
+	struct mailbox *reply_to;
+	uint64_t cookie; /* the sender's */
+
+	/* the question */
+	pid_t pid;   /* 0: any */
+	uid_t uid;   /* ORDER_ANY_UID: any */
+	char pool[64]; /* "": any */
+	uint64_t handle; /* ORDER_FINISH: 0 means whichever unit is open */
+	struct trace_context context; /* ORDER_FINISH: what the client had set; has_context says whether it came along */
+	bool has_context;
+	bool want_profile;
+	uint64_t unit_id;
+	char trace_id[33];
+	uint64_t period_ns;
+	uint32_t limit;
+
+	/* the answer: owned by the order */
+	enum order_error error;
+	char why[256];
+	struct unit_result *unit;
+	struct unit_result **units;
+	size_t unit_count;
+	struct target_report *targets;
+	size_t target_count;
+	struct profile *profile;
+	struct metrics *metrics;
+	size_t affected; /* RESET, SUSPEND, RESUME, RATE, ATTACH, DETACH: how many targets */
+};
+
+int order_new(enum order_verb verb, struct order **ret_order);
+void order_free(struct order *order);
+DEFINE_CLEANUP(struct order, order_free)
+
+/* Hands @order over. It comes back to order->reply_to, always. */
+void engine_submit(struct engine *engine, struct order *order);
+
+/* For callers with no loop of their own (CLI verbs): submits and waits up to @timeout_ns for it to come back. */
+int engine_ask(struct engine *engine, struct order *order, uint64_t timeout_ns);
+
+/* Has the sampler ticked since the last call? For the watchdog. True also while there is nothing to sample. */
+bool engine_is_alive(struct engine *engine);
+
+/* Targets that were selected but could not be attached, newest reason first: for `status`. Returns how many of @max were filled. */
+struct refusal {
+	pid_t pid;
+	char why[256];
+};
+size_t engine_refusals(struct engine *engine, struct refusal *ret_refusals, size_t max);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Has a process run since it was last looked at, and what are its exact clocks? /proc/PID/schedstat and
+ * /proc/PID/syscall on kept descriptors.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "symbols/cleanup.h"
+
+struct activity_clocks {
+	uint64_t run_ns;   /* time on a CPU; lags by up to a scheduler tick while it runs, exact when off the CPU */
+	uint64_t queue_ns; /* time ready to run with no CPU */
+	uint64_t switch_ins;
+};
+
+struct activity_syscall {
+	bool blocked;	/* false: it runs, or is ready to */
+	long number;	/* the system call it is blocked in; -1: blocked outside of one (page fault) */
+	uint64_t arguments[6];
+	uint64_t stack_pointer, program_counter;
+};
+
+struct activity;
+
+/* Of the main thread of @pid. -ESRCH, -EACCES, -ENOENT (no CONFIG_SCHED_INFO). */
+int activity_open(pid_t pid, struct activity **ret_activity);
+void activity_close(struct activity *activity);
+DEFINE_CLEANUP(struct activity, activity_close)
+
+/* One pread each. -ESRCH once the process is gone. */
+int activity_read_clocks(struct activity *activity, struct activity_clocks *ret_clocks);
+int activity_read_syscall(struct activity *activity, struct activity_syscall *ret_syscall);
+
+/* Can "blocked" be known here? False where /proc/PID/syscall is not readable. */
+bool activity_knows_syscall(const struct activity *activity);
+
+/* preads this thread has made through this module: for the program's own metrics. */
+uint64_t activity_reads(void);

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * zend_function -> name, file and lines, as debug_backtrace() prints them. A cache by address that proves its
+ * entries before it uses them: without opcache PHP frees functions and uses their addresses again.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "symbols/cleanup.h"
+#include "symbols/layout.h"
+#include "reader/stack.h"
+#include "reader/view.h"
+
+#define FUNCTION_MAX_NAME_BYTES 512  /* Class::method together; longer names are cut and end in "…" */
+#define FUNCTION_MAX_FILE_BYTES 1024 /* cut at the front: the end of a path tells more; begins with "…" */
+/* Functions a target's cache holds; past it the cache is emptied and fills again. */
+#define FUNCTION_CACHE_MAX_ENTRIES 8192
+
+enum function_kind {
+	FUNCTION_USER,
+	FUNCTION_INTERNAL,
+	FUNCTION_MAIN,	  /* the script's top level: "{main}" */
+	FUNCTION_INCLUDE, /* the top level of an included file: "include", "require_once", … as debug_backtrace() says */
+	FUNCTION_EVAL,	  /* eval()'d code: "eval" */
+	FUNCTION_CLOSURE,
+};
+
+struct function_name {
+	const char *name; /* "Namespace\Class::method", "strlen", "{main}", … valid UTF-8 (other bytes as \xNN) */
+	const char *file; /* "" for internal functions */
+	uint32_t line;	  /* where it is declared; 0 for internal functions */
+	enum function_kind kind;
+};
+
+/* Where names go: gives each distinct (name, file, line) a number. Supplied by the daemon. */
+struct frame_names {
+	uint32_t (*intern)(void *context, const struct function_name *name);
+	void *context;
+	uint32_t epoch; /* changed when all numbers given so far become invalid */
+};
+
+struct frame {
+	uint32_t name_id; /* what intern() gave */
+	uint32_t line;	  /* the line that runs; 0 for internal functions */
+	bool line_approximate;
+	enum function_kind kind;
+};
+
+struct function_cache;
+
+int function_cache_new(const struct layout *layout, struct function_cache **ret_cache);
+void function_cache_free(struct function_cache *cache);
+DEFINE_CLEANUP(struct function_cache, function_cache_free)
+
+/* To be called when a new request has begun: what was proved counts as unproved. */
+void function_cache_new_request(struct function_cache *cache);
+
+/* Names all of @stack into @ret_frames (room for STACK_MAX_FRAMES), leaf first. Reads with at most one call for
+ * functions not proved yet, one more for their strings, one more for the lines. 0, VIEW_E_TORN, REMOTE_E_GONE, negative errno. A frame whose function can't be read is
+ * named "<unread>". */
+int function_cache_name(struct function_cache *cache, struct view *view, const struct raw_stack *stack,
+	const struct frame_names *names, struct frame *ret_frames);
+
+uint64_t function_cache_entries(const struct function_cache *cache);

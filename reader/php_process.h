@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A PHP process that can be sampled: binary, view, caches and request reader together. The way of one sample
+ * (docs/ARCHITECTURE.md), from "has it run?" to named frames.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "symbols/cleanup.h"
+#include "symbols/php_binary.h"
+#include "reader/activity.h"
+#include "reader/counters.h"
+#include "reader/function.h"
+#include "reader/request.h"
+#include "reader/stack.h"
+
+/* Snapshots tried again at once before a sample counts as torn. */
+#define PHP_PROCESS_MAX_RETRIES 5
+
+enum {
+	PHP_PROCESS_E_IDLE = 64, /* no PHP code on its stack: between requests */
+	PHP_PROCESS_E_TORN,	 /* it kept moving; @frames hold the outer frames two snapshots agree on */
+	PHP_PROCESS_E_UNREADABLE,/* its memory made no sense or could not be read this time */
+	PHP_PROCESS_E_GONE,
+};
+
+struct php_sample {
+	struct frame frames[STACK_MAX_FRAMES]; /* leaf first */
+	size_t count;
+	size_t omitted, omitted_after; /* see struct raw_stack */
+	unsigned retries;	       /* snapshots taken beyond the first */
+	struct request request;
+};
+
+struct php_process;
+
+/* Examines @pid and gets ready to sample it. The process is not touched. Errors: PHP_BINARY_E_* with the reason in @ret_why,
+ * REMOTE_E_GONE, -EPERM, other negative errno (each with a sentence in @ret_why). */
+int php_process_open(pid_t pid, const struct frame_names *names, struct php_process **ret_process, char *ret_why,
+	size_t why_bytes);
+void php_process_close(struct php_process *process);
+DEFINE_CLEANUP(struct php_process, php_process_close)
+
+pid_t php_process_pid(const struct php_process *process);
+const struct php_binary *php_process_binary(const struct php_process *process);
+struct activity *php_process_activity(struct php_process *process);
+
+/* Takes one sample: 0, or PHP_PROCESS_E_*, or a negative errno. @ret_sample is valid for 0 and PHP_PROCESS_E_TORN;
+ * its request part also for PHP_PROCESS_E_IDLE. Allocates nothing in steady state. */
+int php_process_sample(struct php_process *process, struct php_sample *ret_sample);
+
+/* PHP's counters, read now. */
+int php_process_counters(struct php_process *process, struct counters *ret_counters);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From a view to raw frames: the chain of execute_data, leaf first, through VM stack pages, generators and fibers.
+ * Knows addresses, not names.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "symbols/layout.h"
+#include "reader/view.h"
+
+/* The frames kept of one stack. A deeper one keeps the innermost and outermost halves. */
+#define STACK_MAX_FRAMES 1024
+/* The frames walked before a stack is taken for corrupt: PHP code that recurses deeper runs out of its own
+ * memory_limit (128 MiB / 96 bytes a frame) long before. */
+#define STACK_MAX_WALK 1000000
+
+enum {
+	STACK_E_IDLE = 32, /* current_execute_data is 0 */
+	STACK_E_CORRUPT,   /* a cycle, an address outside user space, misaligned: what was walked so far is kept */
+};
+
+struct raw_frame {
+	remote_addr execute_data;
+	remote_addr func; /* zend_function; never 0 (frames without are stepped over) */
+	remote_addr opline;
+	remote_addr run_time_cache;
+	remote_addr called_object_or_class; /* This.value.obj; 0 if none */
+	uint32_t call_info;		    /* This.u1.type_info: ZEND_CALL_* */
+	bool generator;
+};
+
+struct raw_stack {
+	struct raw_frame frames[STACK_MAX_FRAMES]; /* leaf first */
+	size_t count;
+	size_t omitted;	      /* frames left out of the middle */
+	size_t omitted_after; /* index in frames[] behind which they are left out */
+	size_t used_bytes;    /* of the innermost VM stack page: what to predict next time */
+	remote_addr page;     /* EG(vm_stack): where the innermost page starts */
+};
+
+/* Walks from EG(current_execute_data) as @view's guard words have it. 0, STACK_E_*, VIEW_E_TORN, REMOTE_E_*,
+ * negative errno. On any but 0 and STACK_E_IDLE, @ret_stack holds the frames that were reached. */
+int stack_walk(struct view *view, const struct layout *layout, struct raw_stack *ret_stack);
