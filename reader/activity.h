@@ -12,14 +12,15 @@
 #include "symbols/cleanup.h"
 
 struct activity_clocks {
-	uint64_t run_ns;   /* time on a CPU; lags by up to a scheduler tick while it runs, exact when off the CPU */
+	uint64_t run_ns;   /* time on a CPU; lags by up to a scheduler tick while it runs, exact when off the
+			      CPU */
 	uint64_t queue_ns; /* time ready to run with no CPU */
 	uint64_t switch_ins;
 };
 
 struct activity_syscall {
-	bool blocked;	/* false: it runs, or is ready to */
-	long number;	/* the system call it is blocked in; -1: blocked outside of one (page fault) */
+	bool blocked; /* false: it runs, or is ready to */
+	long number;  /* the system call it is blocked in; -1: blocked outside of one (page fault) */
 	uint64_t arguments[6];
 	uint64_t stack_pointer, program_counter;
 };
@@ -31,7 +32,8 @@ int activity_open(pid_t pid, struct activity **ret_activity);
 void activity_close(struct activity *activity);
 DEFINE_CLEANUP(struct activity, activity_close)
 
-/* One pread each. -ESRCH once the process is gone. */
+/* One pread each. -ESRCH once the process is gone, even if another has its number by then; -EPROTO: not the
+ * kernel's format. activity_read_syscall() where it can't be known: -EOPNOTSUPP. */
 int activity_read_clocks(struct activity *activity, struct activity_clocks *ret_clocks);
 int activity_read_syscall(struct activity *activity, struct activity_syscall *ret_syscall);
 

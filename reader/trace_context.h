@@ -30,10 +30,20 @@ struct trace_context {
 	char name[TRACE_CONTEXT_MAX_NAME_BYTES + 1];
 };
 
-/* 0, or -EINVAL: not of the grammar. Fields behind the flags may come in any order, each at most once. */
+/* 0, or -EINVAL: not of the grammar. Fields behind the flags may come in any order, each at most once:
+ *
+ *	u  unit type, 1 to 32 of [a-z_]; one that isn't known is UNIT_OTHER
+ *	h  handle, 1 to 2^63-1
+ *	p  0 or 1
+ *	r  period in µs, d  depth: 1 to 2^32-1 (the daemon clamps them to its own limits)
+ *	n  route name, 1 to 128 bytes of UTF-8 without control characters and without ';'
+ *
+ * Numbers are decimal without sign and leading zeros. A letter that isn't known is not of the grammar. Hex digits
+ * are lower case, as W3C wants them. */
 int trace_context_parse(const char *text, size_t bytes, struct trace_context *ret_context);
 
-/* The W3C traceparent header: the first part alone. */
+/* The W3C traceparent header: the first part alone. 0, or -EINVAL. A version later than 00 is read as far as 00
+ * goes, which is what W3C Trace Context section 3.2.2 asks for. */
 int trace_context_parse_traceparent(const char *text, size_t bytes, struct trace_context *ret_context);
 
 const char *unit_type_name(enum unit_type type);
