@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where samples and time go: a tree with a node for each (parent, frame, running line). A node's numbers are its
- * own ("self"); totals are computed when a profile is made of it.
+ * Where samples and time go: a tree with a node for each (parent, frame, running line). A node's numbers are
+ * its own ("self"); totals are computed when a profile is made of it.
  */
 #pragma once
 
@@ -15,6 +15,11 @@
 #define CALLTREE_ROOT 0u
 #define CALLTREE_NONE UINT32_MAX
 
+/* Bounds of a tree's max_nodes, and how many of them are kept back for FRAME_OTHER nodes. */
+#define CALLTREE_MIN_NODES 64u
+#define CALLTREE_MAX_NODES (16u * 1024 * 1024)
+#define CALLTREE_RESERVE(max_nodes) ((max_nodes) / 32 < 512 ? (max_nodes) / 32 : 512)
+
 struct calltree_node {
 	uint32_t parent; /* a smaller index; the root's is CALLTREE_NONE */
 	uint32_t frame;
@@ -27,21 +32,27 @@ struct calltree_node {
 
 struct calltree;
 
+/* Grows up to @max_nodes nodes, the root and the reserve among them. -EINVAL: @max_nodes is out of bounds. */
 int calltree_new(uint32_t max_nodes, struct calltree **ret_tree);
 void calltree_free(struct calltree *tree);
 DEFINE_CLEANUP(struct calltree, calltree_free)
 void calltree_clear(struct calltree *tree); /* keeps its memory */
 
-/* The node of a stack, made if need be. @frames are leaf first as the reader gives them; @omitted_after is the index behind which a
- * FRAME_TRUNCATED node stands when @omitted > 0. When the tree is full the deepest node that exists gets a child FRAME_OTHER (there is always
- * room for that one) and *ret_overflow is set. */
+/* The node of a stack, made if need be. @frames are leaf first as the reader gives them; when @omitted > 0, a
+ * FRAME_TRUNCATED node stands between @frames[@omitted_after] and the frame that called it. When the tree is
+ * full the answer is a FRAME_OTHER child of the deepest node that exists (of an ancestor of it, once the
+ * reserve is used up too), and *ret_overflow is set. At most STACK_MAX_FRAMES frames are looked at. */
 uint32_t calltree_descend(struct calltree *tree, const struct frame *frames, size_t count, size_t omitted,
 	size_t omitted_after, bool *ret_overflow);
 
-/* The child of @parent for one frame (FRAME_TORN and the like). */
-uint32_t calltree_child(struct calltree *tree, uint32_t parent, uint32_t frame, uint32_t line, bool *ret_overflow);
+/* The child of @parent for one frame (FRAME_TORN and the like). When the tree is full: as above. */
+uint32_t calltree_child(
+	struct calltree *tree, uint32_t parent, uint32_t frame, uint32_t line, bool *ret_overflow);
 
+/* Valid until a node is added. */
 struct calltree_node *calltree_node(struct calltree *tree, uint32_t node);
+/* All calltree_count() of them, parents before children, the root first. */
+const struct calltree_node *calltree_nodes(const struct calltree *tree);
 uint32_t calltree_count(const struct calltree *tree);
 size_t calltree_bytes(const struct calltree *tree);
 

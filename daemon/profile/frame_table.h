@@ -13,24 +13,26 @@
 /* Frames that no PHP function has, with fixed numbers. */
 enum {
 	FRAME_ROOT = 0,
-	FRAME_TORN,	 /* "<torn>": moved under every try, below the frames that are certain */
-	FRAME_UNREAD,	 /* "<unread>": time of the unit nobody looked at or could read */
+	FRAME_TORN,      /* "<torn>": moved under every try, below the frames that are certain */
+	FRAME_UNREAD,    /* "<unread>": time of the unit nobody looked at or could read */
+	FRAME_ENGINE, /* "<engine>": a request is on, but no PHP function: start-up, output, shutdown */
 	FRAME_TRUNCATED, /* "<truncated>": frames left out of the middle of a deep stack */
-	FRAME_OTHER,	 /* "<other>": the frame or node bound was reached */
+	FRAME_OTHER,     /* "<other>": the frame or node bound was reached */
 	FRAME_FIRST_PHP, /* the first number interned frames get */
 };
 
 struct frame_table;
 
-/* At most @max_frames frames and @max_bytes of text. */
+/* At most @max_frames frames and @max_bytes of them and their text (64 KiB are always allowed). -ENOMEM. */
 int frame_table_new(uint32_t max_frames, size_t max_bytes, struct frame_table **ret_table);
 void frame_table_free(struct frame_table *table);
 DEFINE_CLEANUP(struct frame_table, frame_table_free)
 
-/* The number of this frame; FRAME_OTHER when the table is full (counted). */
+/* The number of this frame; FRAME_OTHER when the table is full (counted). A name that equals a fixed frame's,
+ * with no file, is that fixed frame. */
 uint32_t frame_table_intern(struct frame_table *table, const struct function_name *name);
 
-/* Owned by the table, valid until it is cleared or freed. */
+/* Owned by the table, valid until it is cleared or freed. A number never given is FRAME_OTHER. */
 const struct function_name *frame_table_get(const struct frame_table *table, uint32_t id);
 
 /* Forgets all but the fixed frames. */

@@ -15,13 +15,14 @@
 
 struct profile_node {
 	uint32_t parent; /* index into nodes; node 0 is the root and its own parent */
-	uint32_t frame;	 /* index into frames */
+	uint32_t frame;  /* index into frames */
 	uint32_t line;
 	uint64_t samples, wall_ns, cpu_ns, queue_ns;
 };
 
 struct profile {
-	struct function_name *frames; /* strings owned by the profile */
+	struct function_name
+		*frames; /* strings owned by the profile; frame 0 is the root's, "{root}": never shown */
 	size_t frame_count;
 	struct profile_node *nodes; /* parents before children */
 	size_t node_count;
@@ -31,9 +32,12 @@ struct profile {
 	char *text;
 };
 
-int profile_from_calltree(const struct calltree *tree, const struct frame_table *frames, struct profile **ret_profile);
+/* Period, duration and accounting are the caller's to set. -ENOMEM. */
+int profile_from_calltree(
+	const struct calltree *tree, const struct frame_table *frames, struct profile **ret_profile);
 
-/* One profile of several: frames by (name, file, line), nodes by path. Accounting and duration are added up. */
+/* One profile of several: frames by (name, file, line), nodes by path. Accounting and duration are added up;
+ * the period is the shortest. -ENOMEM. */
 int profile_merge(const struct profile *const *profiles, size_t count, struct profile **ret_merged);
 
 /* One function's share. Total counts a recursive function once for each sample. */
@@ -44,13 +48,23 @@ struct profile_function {
 	uint64_t self_cpu_ns, total_cpu_ns;
 };
 
-enum profile_order { PROFILE_BY_SELF_WALL, PROFILE_BY_TOTAL_WALL, PROFILE_BY_SELF_CPU, PROFILE_BY_TOTAL_CPU, PROFILE_BY_SELF_SAMPLES };
+enum profile_order {
+	PROFILE_BY_SELF_WALL,
+	PROFILE_BY_TOTAL_WALL,
+	PROFILE_BY_SELF_CPU,
+	PROFILE_BY_TOTAL_CPU,
+	PROFILE_BY_SELF_SAMPLES
+};
 
-/* All functions, ordered, largest first; ties by name. Freed with free(). */
-int profile_functions(const struct profile *profile, enum profile_order order, struct profile_function **ret_functions, size_t *ret_count);
+/* All functions but the root, ordered, largest first; ties by name. Freed with free(). -ENOMEM. */
+int profile_functions(const struct profile *profile, enum profile_order order,
+	struct profile_function **ret_functions, size_t *ret_count);
 
 /* Sum over all nodes. */
 struct profile_node profile_sum(const struct profile *profile);
+
+/* What it holds of memory. */
+size_t profile_bytes(const struct profile *profile);
 
 void profile_free(struct profile *profile);
 DEFINE_CLEANUP(struct profile, profile_free)

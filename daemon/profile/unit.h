@@ -4,7 +4,9 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -12,7 +14,10 @@
 #include "reader/request.h"
 #include "daemon/profile/profile.h"
 
+/* Immutable once it has ended, so that the sampler's retention and whoever was told of it can hold it together:
+ * counted references, from any thread. */
 struct unit_result {
+	_Atomic unsigned references;
 	uint64_t unit_id; /* unique while the daemon runs */
 	uint64_t handle;  /* the client's; 0: automatic, never adopted */
 	pid_t pid;
@@ -22,24 +27,31 @@ struct unit_result {
 	bool automatic; /* began with the request (adopted or not) */
 	bool adopted;
 	bool sampled, profiling;
-	bool capped;		/* an automatic unit ran into auto_max_ms: sampling stopped, what was collected stays */
+	bool capped; /* an automatic unit ran into auto_max_ms: sampling stopped, what was collected stays */
 	bool finished_by_client;
 	char trace_id[33], span_id[17];
 	char name[TRACE_CONTEXT_MAX_NAME_BYTES + 1];
 	char method[REQUEST_MAX_METHOD_BYTES + 1], path[REQUEST_MAX_PATH_BYTES + 1];
 	int64_t start_realtime_ns; /* CLOCK_REALTIME */
-	uint64_t duration_ns;	   /* equals the sum of the tree's wall_ns */
-	uint64_t cpu_ns;	   /* the process's CPU time within it; equals the sum of the tree's cpu_ns */
+	uint64_t duration_ns;      /* equals the sum of the tree's wall_ns */
+	uint64_t cpu_ns;           /* the process's CPU time within it; equals the sum of the tree's cpu_ns */
 	uint64_t queue_ns;
 	uint64_t period_ns;
 	uint32_t max_depth;
 	struct counters counters; /* gc counts since the unit began */
 	uint64_t tree_peak_bytes;
 	uint32_t frame_count, node_count;
+	uint64_t frame_overflows; /* frames that became <other> since the frame table was full */
 	struct accounting accounting;
 	struct profile *profile; /* NULL when the unit collected none */
 };
 
+/* One reference to a copy of @value, whose profile it takes over. NULL: no memory. */
+struct unit_result *unit_result_new(const struct unit_result *value);
+struct unit_result *unit_result_ref(struct unit_result *unit);
+/* What it holds of memory. */
+size_t unit_result_bytes(const struct unit_result *unit);
+/* Gives one reference up; the last one frees. */
 void unit_result_free(struct unit_result *unit);
 DEFINE_CLEANUP(struct unit_result, unit_result_free)
 
@@ -55,7 +67,7 @@ struct target_report {
 	char method[REQUEST_MAX_METHOD_BYTES + 1], path[REQUEST_MAX_PATH_BYTES + 1];
 	char trace_id[33];
 	uint64_t request_age_ns; /* 0: idle */
-	uint64_t unit_handle;	 /* of the open unit; 0: none or automatic */
+	uint64_t unit_handle;    /* of the open unit; 0: none or automatic */
 	bool unit_automatic, unit_open;
 	struct accounting accounting;
 };
@@ -70,6 +82,6 @@ struct metrics {
 	uint64_t frames, frame_bytes, frame_overflow_total;
 	uint64_t tree_bytes;
 	uint64_t rss_bytes;
-	bool realtime; /* the sampler thread runs under SCHED_FIFO */
+	bool realtime;                /* the sampler thread runs under SCHED_FIFO */
 	struct accounting accounting; /* all targets since the start, also those that are gone */
 };

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Making profiles: from a living tree, by copying the nodes and only those frames they use; and from several
+ * profiles, by playing them into a new tree. A profile points at nothing outside itself, which is what lets
+ * it cross from the sampler's thread to whoever asked.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/profile/profile.h"
+
+#define NOT_USED UINT32_MAX
+
+size_t profile_bytes(const struct profile *profile)
+{
+	size_t bytes = sizeof(*profile) + profile->node_count * sizeof(*profile->nodes) +
+		       profile->frame_count * sizeof(*profile->frames);
+
+	for (size_t i = 0; i < profile->frame_count; i++)
+		bytes += strlen(profile->frames[i].name) + strlen(profile->frames[i].file) + 2;
+	return bytes;
+}
+
+void profile_free(struct profile *profile)
+{
+	free(profile->frames);
+	free(profile->nodes);
+	free(profile->text);
+	free(profile);
+}
+
+/* A tree that outlived a clear of the table has numbers the table does not know. */
+static uint32_t known_frame(uint32_t frame, uint32_t table_count)
+{
+	return frame < table_count ? frame : FRAME_OTHER;
+}
+
+/* Numbers the frames that @nodes use by first appearance: *ret_numbers maps the table's numbers to the
+ * profile's, *ret_used lists the table's. The root's frame is always number 0. */
+static int number_frames(const struct calltree_node *nodes, uint32_t node_count, uint32_t table_count,
+	uint32_t **ret_numbers, uint32_t **ret_used, size_t *ret_used_count)
+{
+	_cleanup_free_ uint32_t *numbers = malloc(table_count * sizeof(*numbers));
+	_cleanup_free_ uint32_t *used = malloc(table_count * sizeof(*used));
+	size_t used_count = 0;
+
+	if (!numbers || !used)
+		return -ENOMEM;
+	memset(numbers, 0xff, table_count * sizeof(*numbers));
+	for (uint32_t i = 0; i < node_count; i++) {
+		uint32_t frame = known_frame(nodes[i].frame, table_count);
+
+		if (numbers[frame] == NOT_USED) {
+			numbers[frame] = (uint32_t)used_count;
+			used[used_count++] = frame;
+		}
+	}
+	*ret_numbers = TAKE(numbers);
+	*ret_used = TAKE(used);
+	*ret_used_count = used_count;
+	return 0;
+}
+
+static char *copy_text(char **cursor, const char *text)
+{
+	size_t bytes = strlen(text) + 1;
+	char *copy = memcpy(*cursor, text, bytes);
+
+	*cursor += bytes;
+	return copy;
+}
+
+static int copy_frames(struct profile *profile, const struct frame_table *table, const uint32_t *used)
+{
+	size_t text_bytes = 0;
+	const char *file = NULL;
+
+	/* The table shares one text among neighbours of the same file; so does the copy. */
+	for (size_t i = 0; i < profile->frame_count; i++) {
+		const struct function_name *name = frame_table_get(table, used[i]);
+
+		text_bytes += strlen(name->name) + 1 + (name->file != file ? strlen(name->file) + 1 : 0);
+		file = name->file;
+	}
+	profile->frames = calloc(profile->frame_count, sizeof(*profile->frames));
+	profile->text = malloc(text_bytes);
+	if (!profile->frames || !profile->text)
+		return -ENOMEM;
+
+	char *cursor = profile->text;
+	file = NULL;
+	for (size_t i = 0; i < profile->frame_count; i++) {
+		const struct function_name *name = frame_table_get(table, used[i]);
+
+		profile->frames[i] = *name;
+		profile->frames[i].name = copy_text(&cursor, name->name);
+		profile->frames[i].file =
+			name->file != file ? copy_text(&cursor, name->file) : profile->frames[i - 1].file;
+		file = name->file;
+	}
+	return 0;
+}
+
+int profile_from_calltree(
+	const struct calltree *tree, const struct frame_table *frames, struct profile **ret_profile)
+{
+	const struct calltree_node *nodes = calltree_nodes(tree);
+	_cleanup_free_ uint32_t *numbers = NULL, *used = NULL;
+	_cleanup_(profile_freep) struct profile *profile = calloc(1, sizeof(*profile));
+
+	if (!profile)
+		return -ENOMEM;
+	profile->node_count = calltree_count(tree);
+	int r = number_frames(nodes, calltree_count(tree), frame_table_count(frames), &numbers, &used,
+		&profile->frame_count);
+	if (r < 0)
+		return r;
+	r = copy_frames(profile, frames, used);
+	if (r < 0)
+		return r;
+	profile->nodes = malloc(profile->node_count * sizeof(*profile->nodes));
+	if (!profile->nodes)
+		return -ENOMEM;
+	for (size_t i = 0; i < profile->node_count; i++)
+		profile->nodes[i] = (struct profile_node){
+			.parent = i == CALLTREE_ROOT ? CALLTREE_ROOT : nodes[i].parent,
+			.frame = numbers[known_frame(nodes[i].frame, frame_table_count(frames))],
+			.line = nodes[i].line,
+			.samples = nodes[i].samples,
+			.wall_ns = nodes[i].wall_ns,
+			.cpu_ns = nodes[i].cpu_ns,
+			.queue_ns = nodes[i].queue_ns,
+		};
+	*ret_profile = TAKE(profile);
+	return 0;
+}
+
+/* Plays one profile into @tree. */
+static int play(const struct profile *profile, struct frame_table *frames, struct calltree *tree)
+{
+	_cleanup_free_ uint32_t *frame_numbers = calloc(profile->frame_count, sizeof(*frame_numbers));
+	_cleanup_free_ uint32_t *node_numbers = calloc(profile->node_count, sizeof(*node_numbers));
+
+	if (!frame_numbers || !node_numbers)
+		return -ENOMEM;
+	for (size_t i = 0; i < profile->frame_count; i++)
+		frame_numbers[i] = frame_table_intern(frames, &profile->frames[i]);
+	for (size_t i = 0; i < profile->node_count; i++) {
+		const struct profile_node *node = &profile->nodes[i];
+		bool overflow = false;
+
+		node_numbers[i] = i == 0 ? CALLTREE_ROOT
+					 : calltree_child(tree, node_numbers[node->parent],
+						   frame_numbers[node->frame], node->line, &overflow);
+		struct calltree_node *into = calltree_node(tree, node_numbers[i]);
+		into->samples += node->samples;
+		into->wall_ns += node->wall_ns;
+		into->cpu_ns += node->cpu_ns;
+		into->queue_ns += node->queue_ns;
+	}
+	return 0;
+}
+
+int profile_merge(const struct profile *const *profiles, size_t count, struct profile **ret_merged)
+{
+	_cleanup_(frame_table_freep) struct frame_table *frames = NULL;
+	_cleanup_(calltree_freep) struct calltree *tree = NULL;
+	_cleanup_(profile_freep) struct profile *merged = NULL;
+	size_t frame_count = FRAME_FIRST_PHP, node_count = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		frame_count += profiles[i]->frame_count;
+		node_count += profiles[i]->node_count;
+	}
+	/* Room for all of them and for what the tree keeps back: up to the largest tree nothing overflows
+	 * here. */
+	node_count += CALLTREE_RESERVE(node_count) * 2 + CALLTREE_MIN_NODES;
+	if (node_count > CALLTREE_MAX_NODES)
+		node_count = CALLTREE_MAX_NODES;
+	int r = frame_table_new((uint32_t)frame_count, SIZE_MAX, &frames);
+	if (r < 0)
+		return r;
+	r = calltree_new((uint32_t)node_count, &tree);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < count; i++) {
+		r = play(profiles[i], frames, tree);
+		if (r < 0)
+			return r;
+	}
+	r = profile_from_calltree(tree, frames, &merged);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < count; i++) {
+		accounting_add(&merged->accounting, &profiles[i]->accounting);
+		merged->duration_ns += profiles[i]->duration_ns;
+		/* Where periods differ there is no one period to name but the finest. */
+		if (merged->period_ns == 0 ||
+			(profiles[i]->period_ns > 0 && profiles[i]->period_ns < merged->period_ns))
+			merged->period_ns = profiles[i]->period_ns;
+	}
+	*ret_merged = TAKE(merged);
+	return 0;
+}
+
+struct profile_node profile_sum(const struct profile *profile)
+{
+	struct profile_node sum = {0};
+
+	for (size_t i = 0; i < profile->node_count; i++) {
+		sum.samples += profile->nodes[i].samples;
+		sum.wall_ns += profile->nodes[i].wall_ns;
+		sum.cpu_ns += profile->nodes[i].cpu_ns;
+		sum.queue_ns += profile->nodes[i].queue_ns;
+	}
+	return sum;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The frame table: identity by content, hard bounds, stable answers.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/profile/frame_table.h"
+
+static struct frame_table *new_table(uint32_t max_frames, size_t max_bytes)
+{
+	struct frame_table *table = NULL;
+
+	assert_int_equal(frame_table_new(max_frames, max_bytes, &table), 0);
+	return table;
+}
+
+static uint32_t intern(struct frame_table *table, const char *name, const char *file, uint32_t line)
+{
+	return frame_table_intern(table, &(struct function_name){.name = name, .file = file, .line = line});
+}
+
+static void equal_names_from_different_places_get_one_number(void **state)
+{
+	_cleanup_(frame_table_freep) struct frame_table *table = new_table(100, 1 << 20);
+	char name[] = "App\\Foo::bar", file[] = "/srv/foo.php";
+	uint32_t first = intern(table, "App\\Foo::bar", "/srv/foo.php", 12);
+
+	assert_int_equal(first, FRAME_FIRST_PHP);
+	assert_int_equal(intern(table, name, file, 12), first);
+	assert_int_equal(frame_table_count(table), FRAME_FIRST_PHP + 1);
+}
+
+static void name_file_and_line_each_tell_frames_apart(void **state)
+{
+	_cleanup_(frame_table_freep) struct frame_table *table = new_table(100, 1 << 20);
+
+	assert_int_equal(intern(table, "ab", "c", 1), FRAME_FIRST_PHP);
+	assert_int_equal(intern(table, "a", "bc", 1), FRAME_FIRST_PHP + 1);
+	assert_int_equal(intern(table, "ab", "c", 2), FRAME_FIRST_PHP + 2);
+	assert_int_equal(intern(table, "ab", "d", 1), FRAME_FIRST_PHP + 3);
+}
+
+static void what_was_given_stays_while_the_table_grows(void **state)
+{
+	_cleanup_(frame_table_freep) struct frame_table *table = new_table(20000, 8 << 20);
+	const struct function_name *first = frame_table_get(table, intern(table, "first", "/a.php", 7));
+	char name[32], file[32];
+
+	for (int i = 0; i < 10000; i++) {
+		snprintf(name, sizeof(name), "function_%d", i);
+		snprintf(file, sizeof(file), "/file_%d.php", i / 10);
+		assert_int_equal(intern(table, name, file, (uint32_t)i), FRAME_FIRST_PHP + 1 + i);
+	}
+	assert_string_equal(first->name, "first");
+	assert_string_equal(first->file, "/a.php");
+	assert_int_equal(first->line, 7);
+	const struct function_name *late = frame_table_get(table, FRAME_FIRST_PHP + 1 + 9876);
+	assert_string_equal(late->name, "function_9876");
+	assert_string_equal(late->file, "/file_987.php");
+	assert_int_equal(intern(table, "function_1234", "/file_123.php", 1234), FRAME_FIRST_PHP + 1 + 1234);
+}
+
+static void a_full_table_answers_other_and_counts(void **state)
+{
+	_cleanup_(frame_table_freep) struct frame_table *table = new_table(FRAME_FIRST_PHP + 2, 1 << 20);
+
+	intern(table, "one", "", 0);
+	uint32_t two = intern(table, "two", "", 0);
+	assert_int_equal(intern(table, "three", "", 0), FRAME_OTHER);
+	assert_int_equal(intern(table, "four", "", 0), FRAME_OTHER);
+	assert_int_equal(intern(table, "two", "", 0), two);
+	assert_int_equal(frame_table_overflows(table), 2);
+}
+
+static void text_is_bounded_too(void **state)
+{
+	_cleanup_(frame_table_freep) struct frame_table *table = new_table(UINT32_MAX, 256 * 1024);
+	char name[1000];
+
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = 0;
+	for (uint32_t line = 0; line < 1000; line++)
+		intern(table, name, "", line);
+	/* 262,144 bytes hold at most 256 names of 1,000 bytes and their entries, and at least 200. */
+	assert_in_range(frame_table_count(table), 200, 256 + FRAME_FIRST_PHP);
+	assert_int_equal(frame_table_overflows(table), 1000 + FRAME_FIRST_PHP - frame_table_count(table));
+}
+
+static void a_cleared_table_knows_the_fixed_frames_alone(void **state)
+{
+	_cleanup_(frame_table_freep) struct frame_table *table = new_table(20000, 8 << 20);
+	char name[64];
+
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < 5000; i++) {
+			snprintf(name, sizeof(name), "round_%d_function_%d", round, i);
+			assert_int_equal(intern(table, name, "/x.php", 1), FRAME_FIRST_PHP + i);
+		}
+		frame_table_clear(table);
+		assert_int_equal(frame_table_count(table), FRAME_FIRST_PHP);
+		assert_string_equal(frame_table_get(table, FRAME_OTHER)->name, "<other>");
+		assert_string_equal(frame_table_get(table, FRAME_OTHER)->file, "");
+	}
+}
+
+static void fixed_frames_have_their_names_and_are_found_by_them(void **state)
+{
+	_cleanup_(frame_table_freep) struct frame_table *table = new_table(100, 1 << 20);
+
+	assert_string_equal(frame_table_get(table, FRAME_TORN)->name, "<torn>");
+	assert_string_equal(frame_table_get(table, FRAME_TRUNCATED)->name, "<truncated>");
+	assert_int_equal(intern(table, "<unread>", "", 0), FRAME_UNREAD);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(equal_names_from_different_places_get_one_number),
+		cmocka_unit_test(name_file_and_line_each_tell_frames_apart),
+		cmocka_unit_test(what_was_given_stays_while_the_table_grows),
+		cmocka_unit_test(a_full_table_answers_other_and_counts),
+		cmocka_unit_test(text_is_bounded_too),
+		cmocka_unit_test(a_cleared_table_knows_the_fixed_frames_alone),
+		cmocka_unit_test(fixed_frames_have_their_names_and_are_found_by_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
