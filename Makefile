@@ -6,7 +6,7 @@ PREFIX   ?= /usr/local
 BUILD    ?= build
 CC       ?= gcc
 PYTHON   ?= /usr/bin/python3
-PACKAGES := libelf libdw libyaml libcjson
+PACKAGES := libelf libdw yaml-0.1 libcjson
 
 CFLAGS   ?= -O2 -g
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wswitch-enum -Wformat=2 -Wno-unused-parameter
