@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A view of a process's memory at one instant: what one vectored read brought, and, where that did not suffice,
- * what follow-up reads added. Each address asked for is remembered and becomes part of the next refresh's single
- * call, so that in steady state a sample costs one system call, however many places it looks at.
+ * A view of a process's memory at one instant: what one vectored read brought, and, where that did not
+ * suffice, what follow-up reads added. Each address asked for is remembered and becomes part of the next
+ * refresh's single call, so that in steady state a sample costs one system call, however many places it looks
+ * at.
  */
 #pragma once
 
@@ -14,37 +15,55 @@
 #include "symbols/memory.h"
 #include "reader/remote.h"
 
+#define VIEW_MAX_GUARD_BYTES 64
+/* The longest single span. A PHP VM stack page is 256 KiB. */
+#define VIEW_MAX_SPAN_BYTES (1u << 20)
+/* What one instant may hold, main span and predictions apart. */
+#define VIEW_MAX_FOLLOW_UP_BYTES (8u << 20)
+/* Spans of one view_refresh() or view_prefetch() that are found unreadable before the rest is given up. */
+#define VIEW_MAX_FAULTS 16
+
 struct view;
 
 /* A view reads through this: remote_read() in the program, a saved image in tests. */
-typedef int (*view_read_fn)(void *context, const struct remote_span *spans, size_t span_count,
-	size_t *ret_failed_span);
+typedef int (*view_read_fn)(
+	void *context, const struct remote_span *spans, size_t span_count, size_t *ret_failed_span);
 
 enum {
 	VIEW_E_TORN = 16, /* the guard words changed between the first and the last vector */
+	VIEW_E_FULL,      /* more than the bounds above */
 };
 
-/* @guard is a few words (EG's stack words and current_execute_data) that are read first and last in each call and
- * must be the same: else the target moved meanwhile. */
+/* @guard is a few words (EG's stack words and current_execute_data; at most VIEW_MAX_GUARD_BYTES) that are
+ * read first and last in each call and must be the same: else the target moved meanwhile. */
 int view_new(view_read_fn read, void *context, remote_addr guard, size_t guard_bytes, struct view **ret_view);
 
-/* Starts a new instant: forgets all bytes, then reads guard, main span, predicted spans and guard again in one
- * call. @main is the span of the VM stack expected to be in use (bytes may be 0). 0, VIEW_E_TORN, REMOTE_E_GONE,
- * negative errno. Predicted spans that can't be read any more are dropped, and the rest is read again. */
+/* Starts a new instant: forgets all bytes, then reads guard, main span, predicted spans and guard again in
+ * one call. The main span is that of the VM stack expected to be in use (@main_bytes may be 0). 0,
+ * VIEW_E_TORN, REMOTE_E_GONE, REMOTE_E_FAULT (not even the guard can be read), negative errno. A main or
+ * predicted span that can't be read any more is dropped and the rest is read again. After VIEW_E_TORN the
+ * bytes that were read can be looked at still, at one's own risk. */
 int view_refresh(struct view *view, remote_addr main_addr, size_t main_bytes);
 
-/* The guard words as read. */
+/* From now to the next refresh follow-up reads don't compare the guard: for what is known to have outlived
+ * the movement, such as the functions of outer frames that two torn snapshots agree on. */
+void view_accept_torn(struct view *view);
+
+/* The guard words as first read. */
 const void *view_guard(const struct view *view);
 
-/* The bytes at @addr as of this instant: from what was read already, or by reading them (and the guard) now. NULL if they
- * can't be read, or the target moved (view_error() says which). Valid until the next refresh. */
+/* The bytes at @addr as of this instant: from what was read already, or by reading them (and the guard) now.
+ * NULL if they can't be read, or the target moved (view_error() says which). Valid until the next refresh,
+ * and aligned as @addr is (up to 8 bytes). */
 const void *view_at(struct view *view, remote_addr addr, size_t bytes);
 
-/* Makes sure that all of @spans (their @into is ignored) can be had from view_at(), with at most one call. Spans that can't be read
- * are left out: view_at() then fails for them alone. 0 or VIEW_E_TORN, REMOTE_E_GONE, negative errno. */
+/* Makes sure that all of @spans (their @into is ignored) can be had from view_at(), with one call at most, or
+ * one more for each span that can't be read: view_at() then fails for that one alone. 0 or VIEW_E_TORN,
+ * VIEW_E_FULL, REMOTE_E_GONE, negative errno. */
 int view_prefetch(struct view *view, const struct remote_span *spans, size_t span_count);
 
-/* The error behind the last NULL: REMOTE_E_FAULT, REMOTE_E_GONE, VIEW_E_TORN or a negative errno. */
+/* The error behind the last NULL: REMOTE_E_FAULT, REMOTE_E_GONE, VIEW_E_TORN, VIEW_E_FULL or a negative
+ * errno. */
 int view_error(const struct view *view);
 
 /* A struct memory over view_at(). */

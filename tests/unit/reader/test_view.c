@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The view and its prediction on a fake address space: how many calls, what is torn, what survives.
+ */
+#include "reader/view.h"
+#include "reader/prediction.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/reader/fake_memory.h"
+
+#define GUARD 0x5000
+#define GUARD_BYTES 40
+#define STACK 0x100000
+#define HEAP 0x200000
+
+struct fixture {
+	struct fake_memory memory;
+	struct view *view;
+};
+
+static int set_up(void **state)
+{
+	struct fixture *fixture = calloc(1, sizeof(*fixture));
+
+	fake_map(&fixture->memory, GUARD, GUARD_BYTES);
+	fake_map(&fixture->memory, STACK, 0x1000);
+	fake_map(&fixture->memory, HEAP, 0x10000);
+	for (unsigned i = 0; i < 0x10000 / 8; i++)
+		fake_put64(&fixture->memory, HEAP + 8 * i, i);
+	assert_int_equal(view_new(fake_read, &fixture->memory, GUARD, GUARD_BYTES, &fixture->view), 0);
+	*state = fixture;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *fixture = *state;
+
+	view_free(fixture->view);
+	fake_free(&fixture->memory);
+	free(fixture);
+	return 0;
+}
+
+static uint64_t word(const void *bytes)
+{
+	uint64_t value;
+
+	assert_non_null(bytes);
+	memcpy(&value, bytes, sizeof(value));
+	return value;
+}
+
+static void the_main_span_and_the_guard_come_with_one_call(void **state)
+{
+	struct fixture *f = *state;
+
+	fake_put64(&f->memory, STACK + 0x40, 77);
+	fake_put64(&f->memory, GUARD + 32, 0xabc);
+	assert_int_equal(view_refresh(f->view, STACK, 0x800), 0);
+	assert_int_equal(word(view_at(f->view, STACK + 0x40, 8)), 77);
+	assert_int_equal(word((const char *)view_guard(f->view) + 32), 0xabc);
+	assert_int_equal(f->memory.calls, 1);
+}
+
+static void what_was_asked_for_once_comes_with_the_next_single_call(void **state)
+{
+	struct fixture *f = *state;
+
+	view_refresh(f->view, STACK, 0x800);
+	assert_int_equal(word(view_at(f->view, HEAP + 0x100, 8)), 0x20);
+	assert_int_equal(word(view_at(f->view, HEAP + 0x8000, 8)), 0x1000);
+	assert_int_equal(f->memory.calls, 3);
+
+	f->memory.calls = 0;
+	assert_int_equal(view_refresh(f->view, STACK, 0x800), 0);
+	assert_int_equal(word(view_at(f->view, HEAP + 0x100, 8)), 0x20);
+	assert_int_equal(word(view_at(f->view, HEAP + 0x8000, 8)), 0x1000);
+	assert_int_equal(f->memory.calls, 1);
+}
+
+static void a_pointer_stays_valid_while_follow_up_reads_pour_in(void **state)
+{
+	struct fixture *f = *state;
+
+	view_refresh(f->view, STACK, 0x100);
+	const void *early = view_at(f->view, HEAP + 8, 8);
+	const void *main = view_at(f->view, STACK, 8);
+
+	for (unsigned i = 0; i < 0x10000 / 64; i++)
+		assert_int_equal(word(view_at(f->view, HEAP + 64 * i, 8)), 8 * i);
+	assert_int_equal(word(early), 1);
+	assert_int_equal(word(main), 0);
+}
+
+static void a_pointer_is_aligned_as_the_target_s_address_is(void **state)
+{
+	struct fixture *f = *state;
+
+	view_refresh(f->view, STACK, 0x100);
+	assert_int_equal((uintptr_t)view_at(f->view, HEAP + 0x104, 4) % 8, 4);
+	assert_int_equal((uintptr_t)view_at(f->view, HEAP + 0x308, 24) % 8, 0);
+}
+
+static void many_spans_are_prefetched_with_one_call(void **state)
+{
+	struct fixture *f = *state;
+	struct remote_span spans[200];
+
+	for (unsigned i = 0; i < 200; i++)
+		spans[i] = (struct remote_span){.addr = HEAP + 0x100 * (199 - i), .bytes = 24};
+	view_refresh(f->view, STACK, 0x100);
+	f->memory.calls = 0;
+	assert_int_equal(view_prefetch(f->view, spans, 200), 0);
+	for (unsigned i = 0; i < 200; i++)
+		assert_int_equal(word(view_at(f->view, spans[i].addr, 8)), (spans[i].addr - HEAP) / 8);
+	assert_int_equal(f->memory.calls, 1);
+}
+
+static void one_unreadable_span_of_a_prefetch_fails_alone(void **state)
+{
+	struct fixture *f = *state;
+	struct remote_span spans[] = {
+		{.addr = HEAP, .bytes = 8},
+		{.addr = 0xdead0000, .bytes = 8},
+		{.addr = HEAP + 0xfff8, .bytes = 8},
+	};
+
+	view_refresh(f->view, STACK, 0x100);
+	f->memory.calls = 0;
+	assert_int_equal(view_prefetch(f->view, spans, 3), 0);
+	assert_int_equal(f->memory.calls, 2);
+	assert_int_equal(word(view_at(f->view, HEAP + 0xfff8, 8)), 0xfff8 / 8);
+	assert_null(view_at(f->view, 0xdead0000, 8));
+	assert_int_equal(view_error(f->view), REMOTE_E_FAULT);
+	assert_int_equal(f->memory.calls, 2); /* what is known to be unreadable is not tried again */
+}
+
+static void an_object_at_the_end_of_its_page_is_not_read_beyond(void **state)
+{
+	struct fixture *f = *state;
+
+	view_refresh(f->view, STACK, 0x100);
+	assert_int_equal(word(view_at(f->view, HEAP + 0xfff8, 8)), 0xfff8 / 8);
+	assert_null(view_at(f->view, HEAP + 0xfff8, 16));
+	assert_non_null(view_at(f->view, HEAP + 0xfffc, 4));
+}
+
+static void a_predicted_span_that_was_unmapped_does_not_cost_the_sample(void **state)
+{
+	struct fixture *f = *state;
+
+	fake_map(&f->memory, 0x900000, 0x1000);
+	view_refresh(f->view, STACK, 0x100);
+	view_at(f->view, 0x900000, 8);
+	view_at(f->view, HEAP, 8);
+	fake_unmap(&f->memory, 0x900000);
+
+	f->memory.calls = 0;
+	assert_int_equal(view_refresh(f->view, STACK, 0x100), 0);
+	assert_int_equal(f->memory.calls, 2);
+	assert_int_equal(word(view_at(f->view, HEAP, 8)), 0);
+	assert_int_equal(view_refresh(f->view, STACK, 0x100), 0);
+	assert_int_equal(f->memory.calls, 3); /* forgotten: one call again */
+}
+
+static void a_main_span_that_was_unmapped_leaves_the_rest(void **state)
+{
+	struct fixture *f = *state;
+
+	view_refresh(f->view, STACK, 0x100);
+	view_at(f->view, HEAP, 8);
+	fake_unmap(&f->memory, STACK);
+	assert_int_equal(view_refresh(f->view, STACK, 0x100), 0);
+	assert_int_equal(word(view_at(f->view, HEAP, 8)), 0);
+	assert_null(view_at(f->view, STACK, 8));
+}
+
+/* The target runs a PHP call while the last vector is on its way. */
+static void move_before_the_last_span(struct fake_memory *memory, size_t span)
+{
+	if (span == *(size_t *)memory->mover)
+		fake_put64(memory, GUARD + 32, 0xffff);
+}
+
+static void a_guard_that_changed_between_first_and_last_vector_is_torn(void **state)
+{
+	struct fixture *f = *state;
+	size_t last = 2;
+
+	f->memory.move = move_before_the_last_span;
+	f->memory.mover = &last;
+	assert_int_equal(view_refresh(f->view, STACK, 0x100), VIEW_E_TORN);
+	assert_non_null(view_at(f->view, STACK, 8)); /* to be looked at, at one's own risk */
+	assert_null(view_at(f->view, HEAP, 8));
+	assert_int_equal(view_error(f->view), VIEW_E_TORN);
+	assert_int_equal(view_refresh(f->view, STACK, 0x100), 0);
+}
+
+static void a_follow_up_read_that_finds_the_guard_changed_is_torn(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(view_refresh(f->view, STACK, 0x100), 0);
+	fake_put64(&f->memory, GUARD, 1);
+	assert_null(view_at(f->view, HEAP, 8));
+	assert_int_equal(view_error(f->view), VIEW_E_TORN);
+
+	unsigned calls = f->memory.calls;
+	assert_null(view_at(f->view, HEAP + 0x1000, 8)); /* no further attempt in this instant */
+	assert_int_equal(f->memory.calls, calls);
+
+	view_accept_torn(f->view);
+	assert_int_equal(word(view_at(f->view, HEAP + 8, 8)), 1);
+}
+
+static void an_unreadable_guard_is_a_fault(void **state)
+{
+	struct fixture *f = *state;
+
+	fake_unmap(&f->memory, GUARD);
+	assert_int_equal(view_refresh(f->view, STACK, 0x100), REMOTE_E_FAULT);
+	assert_null(view_at(f->view, STACK, 8));
+}
+
+static void an_address_space_s_end_and_absurd_lengths_are_refused(void **state)
+{
+	struct fixture *f = *state;
+
+	view_refresh(f->view, STACK, 0x100);
+	assert_null(view_at(f->view, UINT64_MAX - 3, 8));
+	assert_null(view_at(f->view, HEAP, SIZE_MAX));
+	assert_null(view_at(f->view, HEAP, VIEW_MAX_SPAN_BYTES + 1));
+	assert_null(view_at(f->view, HEAP, 0));
+}
+
+static void neighbours_within_a_page_become_one_predicted_span(void **state)
+{
+	struct prediction prediction = {0};
+
+	prediction_tick(&prediction);
+	prediction_use(&prediction, 0x1000, 24);
+	prediction_use(&prediction, 0x1040, 24);
+	assert_int_equal(prediction.count, 1);
+	assert_int_equal(prediction.spans[0].addr, 0x1000);
+	assert_int_equal(prediction.spans[0].bytes, 0x58);
+	prediction_use(&prediction, 0x1ff0, 16); /* far away */
+	prediction_use(&prediction, 0x2000, 16); /* next to it, on a page that may be unmapped */
+	assert_int_equal(prediction.count, 3);
+	assert_int_equal(prediction.total_bytes, 0x58 + 16 + 16);
+}
+
+static void overlapping_spans_become_one_whatever_their_length(void **state)
+{
+	struct prediction prediction = {0};
+
+	prediction_tick(&prediction);
+	prediction_use(&prediction, 0x10000, 0x8000);
+	prediction_use(&prediction, 0x20000, 0x8000);
+	prediction_use(&prediction, 0x17000, 0xa000);
+	assert_int_equal(prediction.count, 1);
+	assert_int_equal(prediction.spans[0].addr, 0x10000);
+	assert_int_equal(prediction.spans[0].bytes, 0x18000);
+}
+
+static void a_span_nobody_looks_at_is_forgotten_after_a_while(void **state)
+{
+	struct prediction prediction = {0};
+
+	prediction_tick(&prediction);
+	prediction_use(&prediction, 0x1000, 8);
+	prediction_use(&prediction, 0x8000, 8);
+	for (unsigned i = 0; i < PREDICTION_MAX_AGE; i++) {
+		prediction_tick(&prediction);
+		prediction_use(&prediction, 0x8000, 8);
+	}
+	assert_int_equal(prediction.count, 2);
+	prediction_tick(&prediction);
+	assert_int_equal(prediction.count, 1);
+	assert_int_equal(prediction.spans[0].addr, 0x8000);
+	assert_int_equal(prediction.total_bytes, 8);
+}
+
+static void past_its_bounds_the_prediction_forgets_the_oldest_first(void **state)
+{
+	struct prediction prediction = {0};
+
+	prediction_tick(&prediction);
+	prediction_use(&prediction, 0x1000, 8);
+	prediction_tick(&prediction);
+	for (unsigned i = 0; i < PREDICTION_MAX_SPANS; i++)
+		prediction_use(&prediction, 0x100000 + 0x1000 * i, 8);
+	assert_int_equal(prediction.count, PREDICTION_MAX_SPANS);
+	assert_int_equal(prediction.spans[0].addr, 0x100000);
+	prediction_use(&prediction, 0x1000, 8); /* all others are of this instant: no room */
+	assert_int_equal(prediction.count, PREDICTION_MAX_SPANS);
+	assert_int_equal(prediction.spans[0].addr, 0x100000);
+}
+
+/* Random spans against the three things that must hold: sorted, apart from each other, sums right. */
+static void whatever_is_used_the_list_stays_sorted_and_free_of_overlap(void **state)
+{
+	struct prediction prediction = {0};
+	uint32_t random = 12345;
+
+	for (unsigned round = 0; round < 200; round++) {
+		prediction_tick(&prediction);
+		for (unsigned i = 0; i < 40; i++) {
+			random = random * 1664525 + 1013904223;
+			remote_addr addr = 0x10000 + (random >> 12) % 0x8000 * 8;
+			prediction_use(&prediction, addr, 8 + (random >> 4) % 64 * 8);
+		}
+		size_t total = 0;
+		for (size_t i = 0; i < prediction.count; i++) {
+			total += prediction.spans[i].bytes;
+			if (i > 0)
+				assert_true(prediction.spans[i].addr >=
+					    prediction.spans[i - 1].addr + prediction.spans[i - 1].bytes);
+		}
+		assert_int_equal(total, prediction.total_bytes);
+		assert_true(prediction.count <= PREDICTION_MAX_SPANS);
+	}
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(the_main_span_and_the_guard_come_with_one_call),
+		TEST(what_was_asked_for_once_comes_with_the_next_single_call),
+		TEST(a_pointer_stays_valid_while_follow_up_reads_pour_in),
+		TEST(a_pointer_is_aligned_as_the_target_s_address_is),
+		TEST(many_spans_are_prefetched_with_one_call),
+		TEST(one_unreadable_span_of_a_prefetch_fails_alone),
+		TEST(an_object_at_the_end_of_its_page_is_not_read_beyond),
+		TEST(a_predicted_span_that_was_unmapped_does_not_cost_the_sample),
+		TEST(a_main_span_that_was_unmapped_leaves_the_rest),
+		TEST(a_guard_that_changed_between_first_and_last_vector_is_torn),
+		TEST(a_follow_up_read_that_finds_the_guard_changed_is_torn),
+		TEST(an_unreadable_guard_is_a_fault),
+		TEST(an_address_space_s_end_and_absurd_lengths_are_refused),
+		cmocka_unit_test(neighbours_within_a_page_become_one_predicted_span),
+		cmocka_unit_test(overlapping_spans_become_one_whatever_their_length),
+		cmocka_unit_test(a_span_nobody_looks_at_is_forgotten_after_a_while),
+		cmocka_unit_test(past_its_bounds_the_prediction_forgets_the_oldest_first),
+		cmocka_unit_test(whatever_is_used_the_list_stays_sorted_and_free_of_overlap),
+	};
+
+	return cmocka_run_group_tests_name("view", tests, NULL, NULL);
+}
