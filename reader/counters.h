@@ -14,7 +14,7 @@ struct counters {
 	bool has_memory, has_gc;
 	uint64_t memory_bytes, memory_peak_bytes; /* memory_get_usage(), memory_get_peak_usage() */
 	uint64_t memory_real_bytes, memory_real_peak_bytes; /* the same with true */
-	uint32_t gc_runs, gc_collected; /* since the process's request began: gc_status() */
+	uint32_t gc_runs, gc_collected; /* as in gc_status(): since the request began */
 };
 
 /* One or two reads. What can't be read is absent; VIEW_E_TORN, REMOTE_E_GONE and negative errno are errors. */

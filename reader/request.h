@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which request a PHP process serves right now: its generation, start, method and path, and the trace context in
- * force.
+ * Which request a PHP process serves right now: its generation, start, method and path, and the trace context
+ * in force.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
+#include "symbols/cleanup.h"
 #include "symbols/layout.h"
 #include "symbols/php_binary.h"
 #include "reader/trace_context.h"
@@ -23,10 +25,11 @@ enum context_state {
 };
 
 struct request {
-	uint64_t generation;	/* rises by one with each request seen on this process; 0: none seen yet */
-	double start_time_s;	/* SG(global_request_time), seconds since the epoch; 0: not known */
+	uint64_t generation; /* rises by one with each request seen on this process; 0: none seen yet */
+	double start_time_s; /* SG(global_request_time), seconds since the epoch; 0: not known, or not yet */
 	char method[REQUEST_MAX_METHOD_BYTES + 1]; /* "" when not known (CLI) */
-	char path[REQUEST_MAX_PATH_BYTES + 1];
+	char path[REQUEST_MAX_PATH_BYTES +
+		  1]; /* REQUEST_URI up to '?'; CLI: the script's file. Printable ASCII, other bytes as %XX */
 	bool has_traceparent;
 	struct trace_context traceparent; /* the incoming header's */
 	enum context_state context_state;
@@ -35,14 +38,20 @@ struct request {
 
 struct request_reader;
 
-int request_reader_new(const struct php_binary *binary, struct request_reader **ret_reader);
+/* For process @pid, in which FPM's request counter is looked for (reader/fpm_scoreboard.h) once it serves its
+ * first request; 0: look for none. @binary must outlive the reader. */
+int request_reader_new(const struct php_binary *binary, pid_t pid, struct request_reader **ret_reader);
 void request_reader_free(struct request_reader *reader);
 DEFINE_CLEANUP(struct request_reader, request_reader_free)
 
-/* What request_read() will look at, to be part of the view's single call: nothing has to be prefetched by the caller. Fills @ret_request;
- * *ret_new_request says that the generation rose. Fields that can't be read are left empty; only VIEW_E_TORN, REMOTE_E_GONE
- * and negative errno are errors. */
-int request_read(struct request_reader *reader, struct view *view, struct request *ret_request, bool *ret_new_request);
+/* What the process serves at the view's instant; nothing has to be prefetched by the caller. Between requests
+ * (no PHP code on the stack) @ret_request tells of the last one, without a context. *ret_new_request: the
+ * generation rose since the last call that returned 0. Fields that can't be read are left empty; only
+ * VIEW_E_TORN (try again), REMOTE_E_GONE and negative errno are errors, and leave both untouched. */
+int request_read(
+	struct request_reader *reader, struct view *view, struct request *ret_request, bool *ret_new_request);
 
-/* To be called when the process was seen idle (no request): the next one is new whatever its start time. */
+/* To be called when the process was seen without PHP code on its stack and request_read() was not called for
+ * that instant. Where neither FPM's counter nor a start time tells two requests apart, the next one counts as
+ * new. */
 void request_reader_idle(struct request_reader *reader);
