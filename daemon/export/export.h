@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Profile -> bytes, one file a format. Pure: no file descriptor, no clock. Text outputs are appended to a buffer
- * the caller owns; JSON ones are cJSON trees the caller owns (cJSON_Delete).
+ * Profile -> bytes, one file a format. Pure: no file descriptor, no clock. Text outputs are appended to a
+ * buffer the caller owns; JSON ones are cJSON trees the caller owns (cJSON_Delete).
  */
 #pragma once
 
@@ -22,15 +22,17 @@ void text_append_bytes(struct text *text, const char *bytes, size_t length);
 void text_free(struct text *text);
 #define _cleanup_text_ _cleanup_(text_free)
 
-/* export_top.c: the table for people: self and total side by side, and a line that says what the two mean; then the accounting. @rows
- * functions at most; @order also picks which columns lead. */
+/* export_top.c: the table for people: self and total side by side, and a line that says what the two mean;
+ * then the accounting. @rows functions at most; @order also picks which columns lead. */
 int export_top_text(const struct profile *profile, enum profile_order order, size_t rows, struct text *text);
 cJSON *export_top_json(const struct profile *profile, enum profile_order order, size_t rows);
 
-/* export_folded.c: flamegraph.pl's input, one line a distinct stack: "{main};A::b;C::d 123"; the number is samples. With @lines, frames are "name:line". */
+/* export_folded.c: flamegraph.pl's input, one line a distinct stack: "{main};A::b;C::d 123"; the number is
+ * samples. With @lines, frames are "name:line". */
 int export_folded(const struct profile *profile, bool lines, struct text *text);
 
-/* export_json.c: everything: frames, nodes with lines, accounting. The form of the `profile` verb and of `attach --format json`. */
+/* export_json.c: everything: frames, nodes with lines, accounting. The form of the `profile` verb and of
+ * `attach --format json`. */
 cJSON *export_profile_json(const struct profile *profile);
 cJSON *export_accounting_json(const struct accounting *accounting);
 /* One line for people: "1,000 ticks expected: 640 taken, 351 unchanged, …". */
