@@ -61,11 +61,7 @@ static void no_line_is_wider_than_100_columns(void **state)
 	_cleanup_(profile_freep) struct profile *profile = PROFILE_OF(
 		{"main|App\\Infrastructure\\Persistence\\Doctrine\\ProductRepository::findAllWithCategories",
 			3000000, 400000000, 90000000},
-		{"main>"
-		 "h\xc3\xb6h\xc3\xb6h\xc3\xb6h\xc3\xb6h\xc3\xb6h\xc3\xb6h\xc3\xb6h\xc3\xb6h\xc3\xb6h\xc3\xb6h"
-		 "\xc3"
-		 "\xb6h\xc3\xb6h\xc3\xb6h\xc3\xb6h\xc3\xb6h\xc3\xb6",
-			1, 10, 1});
+		{"main|höhöhöhöhöhöhöhöhöhöhöhöhöhöhöhö", 1, 10, 1});
 	_cleanup_text_ struct text text = {0};
 	char line[256];
 
@@ -76,7 +72,7 @@ static void no_line_is_wider_than_100_columns(void **state)
 	/* Both ends of a long name are there, and no character is cut in two. */
 	line_with(&text, "App\\Infr..", line);
 	assert_string_equal(line + strlen(line) - 24, "y::findAllWithCategories");
-	assert_non_null(strstr(text.bytes, "  h\xc3\xb6h\xc3\xb6h.."));
+	assert_non_null(strstr(text.bytes, "  höhöh.."));
 }
 
 static void names_can_not_steer_the_terminal(void **state)
