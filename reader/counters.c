@@ -12,18 +12,12 @@
 
 #include <string.h>
 
+#include "reader/load.h"
 #include "reader/remote.h"
 
 /* Zend/zend_alloc.c: ZEND_MM_CHUNK_SIZE, also a chunk's alignment; its first word is the heap. */
 #define CHUNK_BYTES (2ULL * 1024 * 1024)
-
-static uint64_t load_u64(const unsigned char *at)
-{
-	uint64_t value;
-
-	memcpy(&value, at, sizeof(value));
-	return value;
-}
+#define PAGE_BYTES 4096U
 
 /* The error behind a NULL of view_at(): 0 if it only means "absent". */
 static int error_or_absent(const struct view *view)
@@ -73,12 +67,15 @@ static int read_memory(const struct php_binary *binary, struct view *view, struc
 	counters->memory_peak_bytes = load_u64(heap + layout->mm_heap_peak);
 	counters->memory_real_bytes = load_u64(heap + layout->mm_heap_real_size);
 	counters->memory_real_peak_bytes = load_u64(heap + layout->mm_heap_real_peak);
-	/* In use is at most what was taken from the system, which comes in chunks; a peak is at least the
-	 * present. */
-	counters->has_memory = counters->memory_bytes <= counters->memory_peak_bytes &&
-			       counters->memory_bytes <= counters->memory_real_bytes &&
-			       counters->memory_real_bytes <= counters->memory_real_peak_bytes &&
-			       counters->memory_real_bytes > 0;
+	/* PHP raises a peak after what it is the peak of. */
+	if (counters->memory_peak_bytes < counters->memory_bytes)
+		counters->memory_peak_bytes = counters->memory_bytes;
+	if (counters->memory_real_peak_bytes < counters->memory_real_bytes)
+		counters->memory_real_peak_bytes = counters->memory_real_bytes;
+	/* What is taken from the system are chunks and whole pages, and what is in use is part of it. */
+	counters->has_memory = counters->memory_real_bytes > 0 &&
+			       counters->memory_real_bytes % PAGE_BYTES == 0 &&
+			       counters->memory_bytes <= counters->memory_real_bytes;
 	return 0;
 }
 
@@ -108,9 +105,6 @@ int counters_read(const struct php_binary *binary, struct view *view, struct cou
 		r = read_gc(binary, view, &counters);
 	if (r != 0)
 		return r;
-	if (!counters.has_memory)
-		counters.memory_bytes = counters.memory_peak_bytes = counters.memory_real_bytes =
-			counters.memory_real_peak_bytes = 0;
 	*ret_counters = counters;
 	return 0;
 }

@@ -11,7 +11,7 @@
 #include "reader/view.h"
 
 struct counters {
-	bool has_memory, has_gc;
+	bool has_memory, has_gc; /* false: the numbers mean nothing */
 	uint64_t memory_bytes, memory_peak_bytes; /* memory_get_usage(), memory_get_peak_usage() */
 	uint64_t memory_real_bytes, memory_real_peak_bytes; /* the same with true */
 	uint32_t gc_runs, gc_collected; /* as in gc_status(): since the request began */

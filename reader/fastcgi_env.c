@@ -17,6 +17,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "reader/load.h"
+
 /* main/fastcgi.h: FCGI_HASH_TABLE_SIZE. */
 #define HASH_TABLE_SLOTS 128
 
@@ -43,22 +45,6 @@ static uint32_t hash_name(const char *name, size_t bytes)
 static size_t bucket_bytes(const struct layout *layout)
 {
 	return layout->fcgi_bucket_list_next + sizeof(remote_addr);
-}
-
-static uint32_t load_u32(const unsigned char *at)
-{
-	uint32_t value;
-
-	memcpy(&value, at, sizeof(value));
-	return value;
-}
-
-static uint64_t load_u64(const unsigned char *at)
-{
-	uint64_t value;
-
-	memcpy(&value, at, sizeof(value));
-	return value;
 }
 
 /* What @lookup needs next: appended to @spans. The number of spans. */

@@ -25,6 +25,7 @@
 
 #include "reader/fastcgi_env.h"
 #include "reader/fpm_scoreboard.h"
+#include "reader/load.h"
 #include "reader/remote.h"
 #include "reader/zval.h"
 
@@ -65,14 +66,6 @@ struct request_state {
 	bool started;   /* SG(sapi_started) */
 	bool executing; /* EG(current_execute_data) */
 };
-
-static uint64_t load_u64(const unsigned char *at)
-{
-	uint64_t value;
-
-	memcpy(&value, at, sizeof(value));
-	return value;
-}
 
 /* Is @error one that request_read() hands on, and not just bytes that can't be had? */
 static bool is_error(int error)

@@ -19,6 +19,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "reader/load.h"
+
 /* The lowest address a mapping can have is vm.mmap_min_addr, the highest on x86-64 with 4-level tables 2^47.
  */
 #define USER_SPACE_START 0x1000ULL
@@ -31,22 +33,6 @@
 /* Zend/zend_types.h: GC_TYPE_MASK, the type in zend_refcounted_h.u.type_info, which is the second word. */
 #define GC_TYPE_OFFSET 4
 #define GC_TYPE_MASK 0xfU
-
-static uint32_t load_u32(const unsigned char *at)
-{
-	uint32_t value;
-
-	memcpy(&value, at, sizeof(value));
-	return value;
-}
-
-static uint64_t load_u64(const unsigned char *at)
-{
-	uint64_t value;
-
-	memcpy(&value, at, sizeof(value));
-	return value;
-}
 
 static bool plausible_address(remote_addr addr, size_t bytes)
 {
