@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The sampling engine as the rest of the program sees it: give it selectors, and orders; get answers. The sampler
- * thread owns all targets; an order is handed over to it and comes back, filled in, to the mailbox it names.
+ * The sampling engine as the rest of the program sees it: give it selectors, and orders; get answers. The
+ * sampler thread owns all targets; an order is handed over to it and comes back, filled in, to the mailbox it
+ * names.
  */
 #pragma once
 
@@ -15,17 +16,17 @@
 #include "daemon/sampling/selector.h"
 
 struct engine_options {
-	uint64_t period_ns;	    /* of targets that ask for none of their own */
-	uint64_t min_period_ns, max_period_ns; /* bounds of what a unit or an operator may ask for */
-	uint32_t max_depth;	    /* frames kept of a stack */
+	uint64_t period_ns;                          /* of targets that ask for none of their own */
+	uint64_t min_period_ns, max_period_ns;       /* bounds of what a unit or an operator may ask for */
+	uint32_t max_depth;                          /* frames kept of a stack */
 	uint32_t max_targets, max_frames, max_nodes; /* max_nodes: of one tree */
-	uint32_t retained_units;    /* ended units kept for a late finish or a reader */
+	uint32_t retained_units;                     /* ended units kept for a late finish or a reader */
 	uint64_t retained_bytes;
 	uint64_t retained_ns;
-	uint64_t auto_max_ns;	    /* longest automatic unit that is sampled */
+	uint64_t auto_max_ns; /* longest automatic unit that is sampled */
 	uint64_t discovery_interval_ns;
-	bool realtime;		    /* ask for SCHED_FIFO */
-	bool trust_traceparent;	    /* take HTTP_TRACEPARENT where the global is absent */
+	bool realtime;          /* ask for SCHED_FIFO */
+	bool trust_traceparent; /* take HTTP_TRACEPARENT where the global is absent */
 };
 
 struct engine;
@@ -43,19 +44,20 @@ int engine_select(struct engine *engine, const struct selector *selectors, size_
 int engine_reconfigure(struct engine *engine, const struct engine_options *options);
 
 enum order_verb {
-	ORDER_FINISH,	/* pid, uid, handle, context: ends the worker's unit; answers .unit */
-	ORDER_WORKER,	/* pid, uid: the worker's own status; answers .targets[0] */
-	ORDER_TARGETS,	/* pool, pid, uid filters; answers .targets */
-	ORDER_PROFILE,	/* pool, pid, uid filters; answers .profile of the window since the last reset */
-	ORDER_UNIT,	/* unit_id or trace_id, uid filter; answers .unit (a copy; it stays retained) */
-	ORDER_UNITS,	/* pool, pid, uid filters, limit; answers .units without their profiles, newest first */
-	ORDER_METRICS,	/* answers .metrics */
-	ORDER_RESET,	/* pool filter: empties windows */
-	ORDER_SUSPEND,	/* pool, pid filters: stops sampling, keeps what was collected */
+	ORDER_FINISH,  /* pid, uid, handle, context: ends the worker's unit; answers .unit */
+	ORDER_WORKER,  /* pid, uid: the worker's own status; answers .targets[0] */
+	ORDER_TARGETS, /* pool, pid, uid filters; answers .targets */
+	ORDER_PROFILE, /* pool, pid, uid filters; answers .profile of the window since the last reset */
+	ORDER_UNIT,    /* unit_id or trace_id, uid filter; answers .unit (a copy; it stays retained) */
+	ORDER_UNITS, /* pool, pid, uid filters, limit; answers .units without their profiles, newest first */
+	ORDER_METRICS, /* answers .metrics */
+	ORDER_RESET,   /* pool filter: empties windows */
+	ORDER_SUSPEND, /* pool, pid filters: stops sampling, keeps what was collected */
 	ORDER_RESUME,
-	ORDER_RATE,	/* pool filter, period_ns */
-	ORDER_ATTACH,	/* pid (a worker, a master meaning its workers, any PHP process), pool = a name for the group */
-	ORDER_DETACH,	/* pid */
+	ORDER_RATE,   /* pool filter, period_ns */
+	ORDER_ATTACH, /* pid (a worker, a master meaning its workers, any PHP process), pool = a name for the
+			 group */
+	ORDER_DETACH, /* pid */
 };
 
 enum order_error {
@@ -63,8 +65,8 @@ enum order_error {
 	ORDER_E_NOT_A_TARGET, /* no such process among the targets */
 	ORDER_E_NO_UNIT,      /* the worker has no open unit with this handle */
 	ORDER_E_NOT_FOUND,    /* no such unit, pool or trace */
-	ORDER_E_RANGE,	      /* period out of bounds */
-	ORDER_E_LIMIT,	      /* max_targets reached */
+	ORDER_E_RANGE,        /* period out of bounds */
+	ORDER_E_LIMIT,        /* max_targets reached */
 	ORDER_E_REFUSED,      /* attach: see .why */
 	ORDER_E_NO_MEMORY,
 	ORDER_E_STOPPING,
@@ -80,17 +82,20 @@ struct order {
 	uint64_t cookie; /* the sender's */
 
 	/* the question */
-	pid_t pid;   /* 0: any */
-	uid_t uid;   /* ORDER_ANY_UID: any */
-	char pool[64]; /* "": any */
+	pid_t pid;       /* 0: any */
+	uid_t uid;       /* ORDER_ANY_UID: any */
+	char pool[64];   /* "": any */
 	uint64_t handle; /* ORDER_FINISH: 0 means whichever unit is open */
-	struct trace_context context; /* ORDER_FINISH: what the client had set; has_context says whether it came along */
+	struct trace_context
+		context; /* ORDER_FINISH: what the client had set; has_context says whether it came along */
 	bool has_context;
 	bool want_profile;
 	uint64_t unit_id;
 	char trace_id[33];
 	uint64_t period_ns;
 	uint32_t limit;
+
+	bool looked_for; /* the engine's own: discovery has looked for @pid already */
 
 	/* the answer: owned by the order */
 	enum order_error error;
@@ -112,13 +117,16 @@ DEFINE_CLEANUP(struct order, order_free)
 /* Hands @order over. It comes back to order->reply_to, always. */
 void engine_submit(struct engine *engine, struct order *order);
 
-/* For callers with no loop of their own (CLI verbs): submits and waits up to @timeout_ns for it to come back. */
+/* For callers with no loop of their own (CLI verbs): submits and waits up to @timeout_ns for it to come back.
+ */
 int engine_ask(struct engine *engine, struct order *order, uint64_t timeout_ns);
 
-/* Has the sampler ticked since the last call? For the watchdog. True also while there is nothing to sample. */
+/* Has the sampler ticked since the last call? For the watchdog. True also while there is nothing to sample.
+ */
 bool engine_is_alive(struct engine *engine);
 
-/* Targets that were selected but could not be attached, newest reason first: for `status`. Returns how many of @max were filled. */
+/* Targets that were selected but could not be attached, newest reason first: for `status`. Returns how many
+ * of @max were filled. */
 struct refusal {
 	pid_t pid;
 	char why[256];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A lock-free stack that senders push to and the receiver takes whole and reverses: a sender's cost is one
- * compare-and-swap, and only the one that finds the stack empty writes the eventfd. It is the only thing threads
- * of this program share while they run.
+ * compare-and-swap, and only the one that finds the stack empty writes the eventfd. It is the only thing
+ * threads of this program share while they run.
  */
 #include "daemon/sampling/mailbox.h"
 
@@ -55,8 +55,8 @@ void mailbox_post(struct mailbox *mailbox, struct message *message)
 	while (!atomic_compare_exchange_weak_explicit(
 		&mailbox->newest, &newest, message, memory_order_release, memory_order_relaxed));
 
-	/* Who finds it non-empty knows that a wake-up is under way already. An eventfd's write of 1 fails only when
-	 * 2^64-2 wake-ups are pending. */
+	/* Who finds it non-empty knows that a wake-up is under way already. An eventfd's write of 1 fails
+	 * only when 2^64-2 wake-ups are pending. */
 	if (!newest) {
 		ssize_t written = write(mailbox->fd, &(uint64_t){1}, sizeof(uint64_t));
 

@@ -9,9 +9,11 @@
 
 #include "symbols/cleanup.h"
 
-/* The first member of whatever travels. */
+/* The first member of whatever travels. @kind tells a receiver of several sorts what it is; 0 is for those
+ * that get only one. */
 struct message {
 	struct message *next;
+	unsigned kind;
 };
 
 struct mailbox;

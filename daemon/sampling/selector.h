@@ -13,13 +13,14 @@ enum selector_kind {
 	SELECT_FPM_MASTER, /* all workers of the master with this pid */
 	SELECT_PID_FILE,   /* the same, the pid read from this file, again whenever the master is gone */
 	SELECT_EXECUTABLE, /* any PHP process whose executable's path matches this glob */
-	SELECT_PID,	   /* this process; if it is an FPM master: its workers */
+	SELECT_PID,        /* this process; if it is an FPM master: its workers */
 };
 
 struct selector {
 	enum selector_kind kind;
 	char pattern[256]; /* glob or path */
 	pid_t pid;
-	char pool[64]; /* the group its targets are counted under; "": FPM's own pool name, else the executable's name */
+	char pool[64];      /* the group its targets are counted under; "": FPM's own pool name, else the
+			       executable's name */
 	uint64_t period_ns; /* 0: the default */
 };

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * See departed.h.
+ */
+#include "daemon/sampling/departed.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbols/cleanup.h"
+
+size_t calltree_add(struct calltree *into, const struct calltree *from)
+{
+	const struct calltree_node *nodes = calltree_nodes(from);
+	uint32_t count = calltree_count(from);
+	_cleanup_free_ uint32_t *places = malloc(count * sizeof(*places));
+	size_t without_room = 0;
+
+	if (!places)
+		return count;
+	places[0] = CALLTREE_ROOT;
+	for (uint32_t i = 0; i < count; i++) {
+		struct calltree_node *node;
+		bool overflow = false;
+
+		if (i > 0)
+			places[i] = calltree_child(
+				into, places[nodes[i].parent], nodes[i].frame, nodes[i].line, &overflow);
+		without_room += overflow;
+		node = calltree_node(into, places[i]);
+		node->samples += nodes[i].samples;
+		node->wall_ns += nodes[i].wall_ns;
+		node->cpu_ns += nodes[i].cpu_ns;
+		node->queue_ns += nodes[i].queue_ns;
+		node->line_approximate_samples += nodes[i].line_approximate_samples;
+	}
+	return without_room;
+}
+
+static struct departed_group *find_or_make(
+	struct departed *departed, const char *pool, uid_t uid, uint32_t max_nodes, int *ret_error)
+{
+	struct departed_group *group;
+
+	for (size_t i = 0; i < departed->count; i++) {
+		group = &departed->groups[i];
+		if (group->uid == uid && strcmp(group->pool, pool) == 0)
+			return group;
+	}
+	if (departed->count == DEPARTED_MAX_GROUPS) {
+		*ret_error = -ENOSPC;
+		return NULL;
+	}
+	group = &departed->groups[departed->count];
+	*group = (struct departed_group){.uid = uid, .begin_ns = UINT64_MAX};
+	snprintf(group->pool, sizeof(group->pool), "%s", pool);
+	*ret_error = calltree_new(max_nodes, &group->tree);
+	if (*ret_error < 0)
+		return NULL;
+	departed->count++;
+	return group;
+}
+
+int departed_add(struct departed *departed, const char *pool, uid_t uid, uint32_t max_nodes,
+	const struct calltree *window, const struct accounting *accounting, uint64_t begin_ns)
+{
+	int error = 0;
+	struct departed_group *group = find_or_make(departed, pool, uid, max_nodes, &error);
+
+	if (!group)
+		return error;
+	group->accounting.node_overflow += calltree_add(group->tree, window);
+	accounting_add(&group->accounting, accounting);
+	if (begin_ns < group->begin_ns)
+		group->begin_ns = begin_ns;
+	return 0;
+}
+
+void departed_reset(struct departed *departed, const char *pool)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < departed->count; i++) {
+		struct departed_group *group = &departed->groups[i];
+
+		if (!pool[0] || strcmp(group->pool, pool) == 0)
+			calltree_free(group->tree);
+		else
+			departed->groups[kept++] = *group;
+	}
+	departed->count = kept;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The two threads, and who gets which order.
+ */
+#include "daemon/sampling/engine.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/sampling/sampler.h"
+#include "daemon/sampling/scout.h"
+
+struct engine {
+	struct engine_options options;
+	struct sampler *sampler;
+	struct scout *scout;
+	struct mailbox *scout_inbox;
+	pthread_t sampler_thread, scout_thread;
+	struct message stop_sampler, stop_scout;
+	bool running;
+	uint64_t last_heartbeat;
+};
+
+int engine_new(const struct engine_options *options, struct engine **ret_engine)
+{
+	_cleanup_(engine_freep) struct engine *engine = calloc(1, sizeof(*engine));
+	int r;
+
+	if (!engine)
+		return -ENOMEM;
+	engine->options = *options;
+	engine->stop_sampler.kind = SAMPLER_STOP;
+	engine->stop_scout.kind = SCOUT_STOP;
+	r = mailbox_new(&engine->scout_inbox);
+	if (r < 0)
+		return r;
+	r = sampler_new(options, &engine->sampler);
+	if (r < 0)
+		return r;
+	engine->sampler->scout = engine->scout_inbox;
+	r = scout_new(options, engine->scout_inbox, engine->sampler->inbox, &engine->sampler->sampling.names,
+		&engine->scout);
+	if (r < 0)
+		return r;
+	*ret_engine = TAKE(engine);
+	return 0;
+}
+
+static void stop_thread(pthread_t thread, struct mailbox *inbox, struct message *stop)
+{
+	mailbox_post(inbox, stop);
+	pthread_join(thread, NULL);
+}
+
+int engine_start(struct engine *engine)
+{
+	int error = pthread_create(&engine->sampler_thread, NULL, sampler_run, engine->sampler);
+
+	if (error)
+		return -error;
+	error = pthread_create(&engine->scout_thread, NULL, scout_run, engine->scout);
+	if (error) {
+		stop_thread(engine->sampler_thread, engine->sampler->inbox, &engine->stop_sampler);
+		return -error;
+	}
+	engine->running = true;
+	return 0;
+}
+
+static void send_back(struct order *order)
+{
+	order->error = ORDER_E_STOPPING;
+	mailbox_post(order->reply_to, &order->message);
+}
+
+/* What nobody will read any more: orders go back, processes on their way are let go. */
+static void empty_sampler_inbox(struct mailbox *inbox)
+{
+	struct message *mail = mailbox_take_all(inbox);
+
+	while (mail) {
+		struct message *next = mail->next;
+
+		if (mail->kind == SAMPLER_ORDER) {
+			send_back((struct order *)mail);
+		} else {
+			struct sampler_command *command = (struct sampler_command *)mail;
+
+			if (mail->kind == SAMPLER_ADD) {
+				php_process_close(command->process);
+				cleanup_close(&command->pidfd);
+			}
+			free(command);
+		}
+		mail = next;
+	}
+}
+
+static void empty_scout_inbox(struct mailbox *inbox)
+{
+	struct message *mail = mailbox_take_all(inbox);
+
+	while (mail) {
+		struct message *next = mail->next;
+
+		if (mail->kind == SCOUT_ORDER) {
+			send_back((struct order *)mail);
+		} else {
+			free(((struct scout_command *)mail)->selectors);
+			free(mail);
+		}
+		mail = next;
+	}
+}
+
+void engine_stop(struct engine *engine)
+{
+	if (!engine->running)
+		return;
+	engine->running = false;
+	stop_thread(engine->scout_thread, engine->scout_inbox, &engine->stop_scout);
+	stop_thread(engine->sampler_thread, engine->sampler->inbox, &engine->stop_sampler);
+}
+
+void engine_free(struct engine *engine)
+{
+	engine_stop(engine);
+	if (engine->scout)
+		scout_free(engine->scout);
+	if (engine->sampler) {
+		empty_sampler_inbox(engine->sampler->inbox);
+		sampler_free(engine->sampler);
+	}
+	if (engine->scout_inbox) {
+		empty_scout_inbox(engine->scout_inbox);
+		mailbox_free(engine->scout_inbox);
+	}
+	free(engine);
+}
+
+static struct scout_command *scout_command_new(enum scout_message kind)
+{
+	struct scout_command *command = calloc(1, sizeof(*command));
+
+	if (command)
+		command->message.kind = kind;
+	return command;
+}
+
+int engine_select(struct engine *engine, const struct selector *selectors, size_t count)
+{
+	struct scout_command *command = scout_command_new(SCOUT_SELECT);
+
+	if (!command)
+		return -ENOMEM;
+	command->selectors = calloc(count + 1, sizeof(*selectors));
+	if (!command->selectors) {
+		free(command);
+		return -ENOMEM;
+	}
+	memcpy(command->selectors, selectors, count * sizeof(*selectors));
+	command->selector_count = count;
+	mailbox_post(engine->scout_inbox, &command->message);
+	return 0;
+}
+
+int engine_reconfigure(struct engine *engine, const struct engine_options *options)
+{
+	struct scout_command *to_scout = scout_command_new(SCOUT_RECONFIGURE);
+	struct sampler_command *to_sampler = calloc(1, sizeof(*to_sampler));
+
+	if (!to_scout || !to_sampler) {
+		free(to_scout);
+		free(to_sampler);
+		return -ENOMEM;
+	}
+	to_scout->options = *options;
+	to_scout->options.max_targets = engine->options.max_targets;
+	mailbox_post(engine->scout_inbox, &to_scout->message);
+	to_sampler->message.kind = SAMPLER_RECONFIGURE;
+	to_sampler->options = *options;
+	to_sampler->options.max_targets = engine->options.max_targets;
+	mailbox_post(engine->sampler->inbox, &to_sampler->message);
+	return 0;
+}
+
+void engine_submit(struct engine *engine, struct order *order)
+{
+	order->message.kind = 0;
+	if (!engine->running)
+		send_back(order);
+	else if (order->verb == ORDER_ATTACH || order->verb == ORDER_DETACH)
+		mailbox_post(engine->scout_inbox, &order->message);
+	else
+		mailbox_post(engine->sampler->inbox, &order->message);
+}
+
+int engine_ask(struct engine *engine, struct order *order, uint64_t timeout_ns)
+{
+	_cleanup_(mailbox_freep) struct mailbox *reply = NULL;
+	struct pollfd arrival;
+	int r = mailbox_new(&reply);
+
+	if (r < 0)
+		return r;
+	order->reply_to = reply;
+	engine_submit(engine, order);
+	arrival = (struct pollfd){.fd = mailbox_fd(reply), .events = POLLIN};
+	do
+		r = poll(&arrival, 1, (int)(timeout_ns / 1000000u));
+	while (r < 0 && errno == EINTR);
+	if (r > 0 && mailbox_take_all(reply))
+		return 0;
+	/* It is still under way, and will come back to a mailbox that must be there: both are given up. */
+	reply = NULL;
+	return -ETIMEDOUT;
+}
+
+bool engine_is_alive(struct engine *engine)
+{
+	uint64_t heartbeat = atomic_load_explicit(&engine->sampler->heartbeat, memory_order_relaxed);
+	bool alive = heartbeat != engine->last_heartbeat;
+
+	engine->last_heartbeat = heartbeat;
+	return alive;
+}
+
+size_t engine_refusals(struct engine *engine, struct refusal *ret_refusals, size_t max)
+{
+	return scout_refusals(engine->scout, ret_refusals, max);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Orders: questions to the engine that own their answers.
+ */
+#include "daemon/sampling/engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+int order_new(enum order_verb verb, struct order **ret_order)
+{
+	struct order *order = calloc(1, sizeof(*order));
+
+	if (!order)
+		return -ENOMEM;
+	order->verb = verb;
+	order->uid = ORDER_ANY_UID;
+	*ret_order = order;
+	return 0;
+}
+
+void order_free(struct order *order)
+{
+	if (order->unit)
+		unit_result_free(order->unit);
+	for (size_t i = 0; i < order->unit_count; i++)
+		unit_result_free(order->units[i]);
+	free(order->units);
+	free(order->targets);
+	if (order->profile)
+		profile_free(order->profile);
+	free(order->metrics);
+	free(order);
+}

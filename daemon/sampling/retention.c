@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A ring of references, newest last. Look-ups walk it: it holds a few hundred units, and is asked when a
+ * client was late or a person asks.
+ */
+#include "daemon/sampling/retention.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/sampling/engine.h"
+
+/* The ring's size: no configuration may ask for more (config.h). */
+#define MAX_UNITS 4096
+
+struct entry {
+	struct unit_result *unit;
+	uint64_t kept_ns;
+	size_t bytes;
+};
+
+struct retention {
+	struct entry entries[MAX_UNITS];
+	size_t oldest, count;
+	uint64_t bytes;
+};
+
+static struct entry *nth_oldest(struct retention *retention, size_t i)
+{
+	return &retention->entries[(retention->oldest + i) % MAX_UNITS];
+}
+
+static void drop_oldest(struct retention *retention)
+{
+	struct entry *entry = nth_oldest(retention, 0);
+
+	retention->bytes -= entry->bytes;
+	unit_result_free(entry->unit);
+	*entry = (struct entry){0};
+	retention->oldest = (retention->oldest + 1) % MAX_UNITS;
+	retention->count--;
+}
+
+int retention_new(struct retention **ret_retention)
+{
+	struct retention *retention = calloc(1, sizeof(*retention));
+
+	if (!retention)
+		return -ENOMEM;
+	*ret_retention = retention;
+	return 0;
+}
+
+void retention_free(struct retention *retention)
+{
+	while (retention->count)
+		drop_oldest(retention);
+	free(retention);
+}
+
+void retention_expire(struct retention *retention, uint64_t now_ns, const struct retention_limits *limits)
+{
+	while (retention->count && (retention->count > limits->units || retention->bytes > limits->bytes ||
+					   now_ns - nth_oldest(retention, 0)->kept_ns > limits->age_ns))
+		drop_oldest(retention);
+}
+
+void retention_keep(struct retention *retention, struct unit_result *unit, uint64_t now_ns,
+	const struct retention_limits *limits)
+{
+	size_t bytes = unit_result_bytes(unit);
+
+	if (retention->count == MAX_UNITS)
+		drop_oldest(retention);
+	*nth_oldest(retention, retention->count++) =
+		(struct entry){.unit = unit_result_ref(unit), .kept_ns = now_ns, .bytes = bytes};
+	retention->bytes += bytes;
+	retention_expire(retention, now_ns, limits);
+}
+
+struct unit_result *retention_find_handle(struct retention *retention, pid_t pid, uint64_t handle)
+{
+	struct unit_result *unit;
+
+	for (size_t i = 0; (unit = retention_nth(retention, i)); i++)
+		if (unit->pid == pid && unit->handle == handle && !unit->finished_by_client)
+			return unit;
+	return NULL;
+}
+
+struct unit_result *retention_find(
+	struct retention *retention, uint64_t unit_id, const char *trace_id, uid_t uid)
+{
+	struct unit_result *unit;
+
+	for (size_t i = 0; (unit = retention_nth(retention, i)); i++) {
+		if (uid != ORDER_ANY_UID && unit->uid != uid)
+			continue;
+		if (unit_id && unit->unit_id != unit_id)
+			continue;
+		if (trace_id[0] && strcmp(unit->trace_id, trace_id) != 0)
+			continue;
+		return unit;
+	}
+	return NULL;
+}
+
+struct unit_result *retention_nth(struct retention *retention, size_t i)
+{
+	return i < retention->count ? nth_oldest(retention, retention->count - 1 - i)->unit : NULL;
+}
+
+size_t retention_count(const struct retention *retention)
+{
+	return retention->count;
+}

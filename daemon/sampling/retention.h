@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Units that have ended, kept for a while: for a late finish(), and for readers who ask by trace. Bounded by
+ * number, bytes and age; the oldest goes first.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "symbols/cleanup.h"
+#include "daemon/profile/unit.h"
+
+struct retention_limits {
+	uint32_t units;
+	uint64_t bytes;
+	uint64_t age_ns;
+};
+
+struct retention;
+
+int retention_new(struct retention **ret_retention);
+void retention_free(struct retention *retention);
+DEFINE_CLEANUP(struct retention, retention_free)
+
+/* Keeps @unit (a reference of its own is taken). */
+void retention_keep(struct retention *retention, struct unit_result *unit, uint64_t now_ns,
+	const struct retention_limits *limits);
+
+/* Lets go of what is too old. */
+void retention_expire(struct retention *retention, uint64_t now_ns, const struct retention_limits *limits);
+
+/* The newest unit of @pid that had @handle and was not finished by its client; borrowed. NULL: none. */
+struct unit_result *retention_find_handle(struct retention *retention, pid_t pid, uint64_t handle);
+
+/* The newest unit with this id (0: any) and trace id (""): any), of @uid (ORDER_ANY_UID: any); borrowed. */
+struct unit_result *retention_find(
+	struct retention *retention, uint64_t unit_id, const char *trace_id, uid_t uid);
+
+/* The i-th newest; NULL past the end. */
+struct unit_result *retention_nth(struct retention *retention, size_t i);
+
+size_t retention_count(const struct retention *retention);

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * See sampling.h.
+ */
+#include "daemon/sampling/sampling.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "reader/php_process.h"
+
+/* Text of all frames of a sampler thread. At an average of 80 bytes a frame, max_frames is reached first. */
+#define MAX_FRAME_BYTES_EACH 160
+
+static uint32_t intern(void *context, const struct function_name *name)
+{
+	return frame_table_intern(context, name);
+}
+
+int sampling_init(struct sampling *sampling, const struct engine_options *options)
+{
+	int r;
+
+	*sampling = (struct sampling){.options = *options, .next_unit_id = 1};
+	sampling->sample = malloc(sizeof(*sampling->sample));
+	sampling->limited = malloc(STACK_MAX_FRAMES * sizeof(*sampling->limited));
+	if (!sampling->sample || !sampling->limited)
+		return -ENOMEM;
+	r = frame_table_new(
+		options->max_frames, (size_t)options->max_frames * MAX_FRAME_BYTES_EACH, &sampling->frames);
+	if (r < 0)
+		return r;
+	sampling->names = (struct frame_names){.intern = intern, .context = sampling->frames};
+	return retention_new(&sampling->retention);
+}
+
+void sampling_deinit(struct sampling *sampling)
+{
+	while (sampling->spare_tree_count)
+		calltree_free(sampling->spare_trees[--sampling->spare_tree_count]);
+	if (sampling->retention)
+		retention_free(sampling->retention);
+	if (sampling->frames)
+		frame_table_free(sampling->frames);
+	free(sampling->limited);
+	free(sampling->sample);
+	*sampling = (struct sampling){0};
+}
+
+struct calltree *sampling_take_tree(struct sampling *sampling)
+{
+	struct calltree *tree = NULL;
+
+	if (sampling->spare_tree_count)
+		return sampling->spare_trees[--sampling->spare_tree_count];
+	return calltree_new(sampling->options.max_nodes, &tree) < 0 ? NULL : tree;
+}
+
+void sampling_give_tree(struct sampling *sampling, struct calltree *tree)
+{
+	if (sampling->spare_tree_count == SAMPLING_SPARE_TREES) {
+		calltree_free(tree);
+		return;
+	}
+	calltree_clear(tree);
+	sampling->spare_trees[sampling->spare_tree_count++] = tree;
+}
+
+static struct retention_limits retention_limits(const struct sampling *sampling)
+{
+	return (struct retention_limits){
+		.units = sampling->options.retained_units,
+		.bytes = sampling->options.retained_bytes,
+		.age_ns = sampling->options.retained_ns,
+	};
+}
+
+void sampling_retain(struct sampling *sampling, struct unit_result *unit, uint64_t now_ns)
+{
+	struct retention_limits limits = retention_limits(sampling);
+
+	retention_keep(sampling->retention, unit, now_ns, &limits);
+}
+
+void sampling_expire(struct sampling *sampling, uint64_t now_ns)
+{
+	struct retention_limits limits = retention_limits(sampling);
+
+	retention_expire(sampling->retention, now_ns, &limits);
+}
+
+static int64_t now_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+uint64_t monotonic_now_ns(void)
+{
+	return (uint64_t)now_ns(CLOCK_MONOTONIC);
+}
+
+int64_t realtime_now_ns(void)
+{
+	return now_ns(CLOCK_REALTIME);
+}

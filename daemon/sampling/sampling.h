@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What all targets of a sampler thread have in common: the options, the frame table, spare trees, ended
+ * units, sums. Belongs to the sampler thread.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "daemon/profile/accounting.h"
+#include "daemon/profile/calltree.h"
+#include "daemon/profile/frame_table.h"
+#include "daemon/sampling/engine.h"
+#include "daemon/sampling/retention.h"
+
+/* Trees kept for the next unit. */
+#define SAMPLING_SPARE_TREES 32
+
+struct sampling {
+	struct engine_options options;
+	struct frame_table *frames;
+	struct frame_names names; /* for the reader: interns into @frames */
+	struct retention *retention;
+	struct calltree *spare_trees[SAMPLING_SPARE_TREES];
+	size_t spare_tree_count;
+	uint64_t next_unit_id;
+	struct accounting accounting; /* of all targets, also those that are gone */
+	uint64_t units_finished_total, units_retired_total;
+	struct php_sample *sample; /* scratch */
+	struct frame *limited;     /* scratch: STACK_MAX_FRAMES frames */
+};
+
+int sampling_init(struct sampling *sampling, const struct engine_options *options);
+void sampling_deinit(struct sampling *sampling);
+
+/* An empty tree, from the spare ones if there is one. NULL: no memory. */
+struct calltree *sampling_take_tree(struct sampling *sampling);
+void sampling_give_tree(struct sampling *sampling, struct calltree *tree);
+
+/* Keeps an ended unit for a while, within the configured bounds (a reference of its own is taken). */
+void sampling_retain(struct sampling *sampling, struct unit_result *unit, uint64_t now_ns);
+
+/* Lets go of units kept for too long. */
+void sampling_expire(struct sampling *sampling, uint64_t now_ns);
+
+uint64_t monotonic_now_ns(void);
+int64_t realtime_now_ns(void);

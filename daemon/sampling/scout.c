@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every interval: what is selected now, against what is known. What is new is examined and handed over; what
+ * is not selected any more is let go; what was refused is tried again after a while, since permissions and
+ * masters change. A process that has ended needs no word from here: the sampler holds its pidfd.
+ */
+#include "daemon/sampling/scout.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "reader/php_process.h"
+#include "daemon/sampling/sampler.h"
+#include "daemon/sampling/sampling.h"
+
+/* /proc as a whole is looked through every this many scans; known masters' children at each. */
+#define FULL_SCAN_EVERY 50
+/* A refused process is examined again after this long. */
+#define RETRY_NS (10ull * 1000000000u)
+/* Refusals told in `status`. */
+#define MAX_REFUSALS 16
+/* Processes attached by order at a time. */
+#define MAX_ATTACHED_BY_ORDER 256
+
+enum known_state { KNOWN_ATTACHED, KNOWN_REFUSED, KNOWN_NOT_STARTED };
+
+struct known {
+	pid_t pid;
+	uint64_t start_time_ticks;
+	enum known_state state;
+	uint64_t retry_ns;
+};
+
+struct scout {
+	struct engine_options options;
+	struct mailbox *inbox, *sampler;
+	const struct frame_names *names;
+	struct discovery *discovery;
+	bool stopping;
+
+	struct known *known; /* ordered by pid, as scans are */
+	size_t known_count, known_room;
+	size_t attached_count;
+
+	struct selector *configured;
+	size_t configured_count;
+	struct selector by_order[MAX_ATTACHED_BY_ORDER];
+	size_t by_order_count;
+
+	pthread_mutex_t refusals_lock; /* between this thread and whoever asks for status */
+	struct refusal refusals[MAX_REFUSALS];
+	size_t refusal_count;
+	uint64_t refused_total;
+};
+
+int scout_new(const struct engine_options *options, struct mailbox *inbox, struct mailbox *sampler,
+	const struct frame_names *names, struct scout **ret_scout)
+{
+	_cleanup_(scout_freep) struct scout *scout = calloc(1, sizeof(*scout));
+	int r;
+
+	if (!scout)
+		return -ENOMEM;
+	scout->options = *options;
+	scout->inbox = inbox;
+	scout->sampler = sampler;
+	scout->names = names;
+	pthread_mutex_init(&scout->refusals_lock, NULL);
+	r = discovery_new(&scout->discovery);
+	if (r < 0)
+		return r;
+	*ret_scout = TAKE(scout);
+	return 0;
+}
+
+void scout_free(struct scout *scout)
+{
+	if (scout->discovery)
+		discovery_free(scout->discovery);
+	pthread_mutex_destroy(&scout->refusals_lock);
+	free(scout->configured);
+	free(scout->known);
+	free(scout);
+}
+
+size_t scout_refusals(struct scout *scout, struct refusal *ret_refusals, size_t max)
+{
+	size_t count;
+
+	pthread_mutex_lock(&scout->refusals_lock);
+	count = scout->refusal_count < max ? scout->refusal_count : max;
+	memcpy(ret_refusals, scout->refusals, count * sizeof(*ret_refusals));
+	pthread_mutex_unlock(&scout->refusals_lock);
+	return count;
+}
+
+uint64_t scout_refused_total(struct scout *scout)
+{
+	uint64_t total;
+
+	pthread_mutex_lock(&scout->refusals_lock);
+	total = scout->refused_total;
+	pthread_mutex_unlock(&scout->refusals_lock);
+	return total;
+}
+
+/* Newest first; one a pid. */
+static void note_refusal(struct scout *scout, pid_t pid, const char *why)
+{
+	size_t place = 0;
+
+	pthread_mutex_lock(&scout->refusals_lock);
+	scout->refused_total++;
+	while (place < scout->refusal_count && scout->refusals[place].pid != pid)
+		place++;
+	if (place == MAX_REFUSALS)
+		place--;
+	else if (place == scout->refusal_count)
+		scout->refusal_count++;
+	memmove(&scout->refusals[1], &scout->refusals[0], place * sizeof(scout->refusals[0]));
+	scout->refusals[0].pid = pid;
+	snprintf(scout->refusals[0].why, sizeof(scout->refusals[0].why), "%s", why);
+	pthread_mutex_unlock(&scout->refusals_lock);
+}
+
+static void forget_refusal(struct scout *scout, pid_t pid)
+{
+	pthread_mutex_lock(&scout->refusals_lock);
+	for (size_t i = 0; i < scout->refusal_count; i++) {
+		if (scout->refusals[i].pid != pid)
+			continue;
+		memmove(&scout->refusals[i], &scout->refusals[i + 1],
+			(scout->refusal_count - i - 1) * sizeof(scout->refusals[0]));
+		scout->refusal_count--;
+		break;
+	}
+	pthread_mutex_unlock(&scout->refusals_lock);
+}
+
+static bool send_to_sampler(struct scout *scout, enum sampler_message kind, const struct discovered *identity,
+	struct php_process *process, int pidfd)
+{
+	struct sampler_command *command = calloc(1, sizeof(*command));
+
+	if (!command)
+		return false;
+	command->message.kind = kind;
+	command->identity = *identity;
+	command->process = process;
+	command->pidfd = pidfd;
+	mailbox_post(scout->sampler, &command->message);
+	return true;
+}
+
+/* Is this pidfd that of the very process that was discovered, and not of a later one with its number? */
+static bool is_same_process(const struct discovered *identity)
+{
+	struct discovered now;
+
+	return discovery_identify(identity->pid, &now) == 0 &&
+	       now.start_time_ticks == identity->start_time_ticks;
+}
+
+/* Gets a process ready and hands it over. What becomes of it is noted in @known. */
+static void attach(struct scout *scout, const struct discovered *identity, struct known *known)
+{
+	_cleanup_(php_process_closep) struct php_process *process = NULL;
+	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, identity->pid, 0);
+	char why[sizeof(((struct refusal *)0)->why)] = "";
+	int r;
+
+	known->state = KNOWN_REFUSED;
+	known->retry_ns = monotonic_now_ns() + RETRY_NS;
+	if (pidfd < 0 || !is_same_process(identity))
+		return;
+	if (scout->attached_count >= scout->options.max_targets) {
+		snprintf(why, sizeof(why),
+			"process %d: %u targets are sampled already; raise limits.max_targets", identity->pid,
+			scout->options.max_targets);
+		note_refusal(scout, identity->pid, why);
+		return;
+	}
+	r = php_process_open(identity->pid, scout->names, &process, why, sizeof(why));
+	if (r == PHP_BINARY_E_NOT_STARTED) {
+		known->state = KNOWN_NOT_STARTED;
+		return;
+	}
+	if (r != 0) {
+		/* A process that ended meanwhile was not refused. */
+		if (is_same_process(identity))
+			note_refusal(scout, identity->pid, why);
+		return;
+	}
+	if (!send_to_sampler(scout, SAMPLER_ADD, identity, process, pidfd))
+		return;
+	process = NULL;
+	pidfd = -1;
+	known->state = KNOWN_ATTACHED;
+	scout->attached_count++;
+	forget_refusal(scout, identity->pid);
+}
+
+static void let_go(struct scout *scout, const struct known *known)
+{
+	struct discovered identity = {.pid = known->pid, .start_time_ticks = known->start_time_ticks};
+
+	forget_refusal(scout, known->pid);
+	if (known->state != KNOWN_ATTACHED)
+		return;
+	scout->attached_count--;
+	send_to_sampler(scout, SAMPLER_DROP, &identity, NULL, -1);
+}
+
+static int make_room(struct scout *scout, size_t count)
+{
+	struct known *known;
+
+	if (count <= scout->known_room)
+		return 0;
+	known = realloc(scout->known, 2 * count * sizeof(*known));
+	if (!known)
+		return -ENOMEM;
+	scout->known = known;
+	scout->known_room = 2 * count;
+	return 0;
+}
+
+static struct known *find_known(struct scout *scout, pid_t pid, size_t *ret_place)
+{
+	size_t low = 0, high = scout->known_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (scout->known[middle].pid < pid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*ret_place = low;
+	return low < scout->known_count && scout->known[low].pid == pid ? &scout->known[low] : NULL;
+}
+
+static void forget(struct scout *scout, size_t place)
+{
+	memmove(&scout->known[place], &scout->known[place + 1],
+		(scout->known_count - place - 1) * sizeof(*scout->known));
+	scout->known_count--;
+}
+
+/* Makes sure that a process that is selected is known and, if it can be, attached. */
+static void consider(struct scout *scout, const struct discovered *identity)
+{
+	size_t place;
+	struct known *known = find_known(scout, identity->pid, &place);
+
+	if (known && known->start_time_ticks != identity->start_time_ticks) {
+		let_go(scout, known);
+		forget(scout, place);
+		known = NULL;
+	}
+	if (!known) {
+		if (make_room(scout, scout->known_count + 1) < 0)
+			return;
+		memmove(&scout->known[place + 1], &scout->known[place],
+			(scout->known_count - place) * sizeof(*scout->known));
+		scout->known_count++;
+		known = &scout->known[place];
+		*known = (struct known){.pid = identity->pid, .start_time_ticks = identity->start_time_ticks};
+		attach(scout, identity, known);
+	} else if (known->state == KNOWN_NOT_STARTED ||
+		   (known->state == KNOWN_REFUSED && monotonic_now_ns() >= known->retry_ns)) {
+		attach(scout, identity, known);
+	}
+}
+
+static void scan(struct scout *scout, unsigned full_scan_every)
+{
+	const struct discovered *found;
+	size_t found_count, next = 0;
+
+	if (discovery_scan(scout->discovery, full_scan_every, &found, &found_count) < 0)
+		return;
+	/* Both lists are ordered by pid: who is known and was not found is not selected any more, or has
+	 * ended. */
+	for (size_t i = 0; i < scout->known_count;) {
+		while (next < found_count && found[next].pid < scout->known[i].pid)
+			next++;
+		if (next < found_count && found[next].pid == scout->known[i].pid) {
+			i++;
+			continue;
+		}
+		let_go(scout, &scout->known[i]);
+		forget(scout, i);
+	}
+	for (size_t i = 0; i < found_count; i++)
+		consider(scout, &found[i]);
+}
+
+/* Tells discovery what to look for: what is configured, and what was attached by order. */
+static int select_all(struct scout *scout)
+{
+	size_t count = scout->by_order_count + scout->configured_count;
+	_cleanup_free_ struct selector *all = calloc(count + 1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	memcpy(all, scout->by_order, scout->by_order_count * sizeof(*all));
+	memcpy(all + scout->by_order_count, scout->configured, scout->configured_count * sizeof(*all));
+	return discovery_select(scout->discovery, all, count);
+}
+
+static void take_selectors(struct scout *scout, struct scout_command *command)
+{
+	free(scout->configured);
+	scout->configured = TAKE(command->selectors);
+	scout->configured_count = command->selector_count;
+	if (select_all(scout) == 0)
+		scan(scout, 1);
+}
+
+/* A target that is not what it was when it was examined is examined anew at the next scan. */
+static void note_lost(struct scout *scout, const struct discovered *identity)
+{
+	size_t place;
+	struct known *known = find_known(scout, identity->pid, &place);
+
+	if (!known || known->start_time_ticks != identity->start_time_ticks)
+		return;
+	scout->attached_count--;
+	forget(scout, place);
+}
+
+static size_t count_of_master(struct scout *scout, pid_t pid, char *ret_why, size_t why_bytes)
+{
+	struct discovered identity;
+	size_t count = 0, place;
+
+	for (size_t i = 0; i < scout->known_count; i++)
+		if (scout->known[i].state == KNOWN_ATTACHED &&
+			discovery_find(scout->discovery, scout->known[i].pid, &identity) == 0 &&
+			(identity.pid == pid || identity.master_pid == pid))
+			count++;
+	if (!count) {
+		struct known *known = find_known(scout, pid, &place);
+
+		if (known && known->state == KNOWN_REFUSED) {
+			struct refusal refusals[MAX_REFUSALS];
+			size_t refused = scout_refusals(scout, refusals, MAX_REFUSALS);
+
+			for (size_t i = 0; i < refused; i++)
+				if (refusals[i].pid == pid)
+					snprintf(ret_why, why_bytes, "%s", refusals[i].why);
+		}
+	}
+	return count;
+}
+
+static void attach_by_order(struct scout *scout, struct order *order)
+{
+	struct discovered identity;
+	struct selector *selector;
+
+	if (discovery_identify(order->pid, &identity) < 0) {
+		order->error = ORDER_E_NOT_A_TARGET;
+		return;
+	}
+	if (scout->by_order_count == MAX_ATTACHED_BY_ORDER) {
+		order->error = ORDER_E_LIMIT;
+		return;
+	}
+	selector = &scout->by_order[scout->by_order_count++];
+	*selector = (struct selector){.kind = SELECT_PID, .pid = order->pid, .period_ns = order->period_ns};
+	snprintf(selector->pool, sizeof(selector->pool), "%s", order->pool);
+	if (select_all(scout) < 0) {
+		order->error = ORDER_E_NO_MEMORY;
+		return;
+	}
+	scan(scout, 1);
+	order->affected = count_of_master(scout, order->pid, order->why, sizeof(order->why));
+	if (!order->affected && order->why[0])
+		order->error = ORDER_E_REFUSED;
+}
+
+static void detach_by_order(struct scout *scout, struct order *order)
+{
+	size_t before = scout->attached_count;
+
+	order->error = ORDER_E_NOT_FOUND;
+	for (size_t i = 0; i < scout->by_order_count; i++) {
+		if (scout->by_order[i].pid != order->pid)
+			continue;
+		memmove(&scout->by_order[i], &scout->by_order[i + 1],
+			(scout->by_order_count - i - 1) * sizeof(scout->by_order[0]));
+		scout->by_order_count--;
+		order->error = select_all(scout) < 0 ? ORDER_E_NO_MEMORY : ORDER_OK;
+		scan(scout, 1);
+		order->affected = before > scout->attached_count ? before - scout->attached_count : 0;
+		return;
+	}
+}
+
+static void serve(struct scout *scout, struct order *order)
+{
+	struct discovered identity;
+
+	if (order->verb == ORDER_ATTACH)
+		attach_by_order(scout, order);
+	else if (order->verb == ORDER_DETACH)
+		detach_by_order(scout, order);
+	else if (discovery_find(scout->discovery, order->pid, &identity) == 0)
+		consider(scout, &identity);
+	order->looked_for = true;
+	/* Behind the target it brought: the sampler has it by the time it sees the order. */
+	mailbox_post(scout->sampler, &order->message);
+}
+
+static void obey(struct scout *scout, struct scout_command *command)
+{
+	switch ((enum scout_message)command->message.kind) {
+	case SCOUT_SELECT:
+		take_selectors(scout, command);
+		break;
+	case SCOUT_LOST:
+		note_lost(scout, &command->identity);
+		break;
+	case SCOUT_RECONFIGURE:
+		scout->options = command->options;
+		break;
+	case SCOUT_STOP: /* part of the engine: not to be freed */
+		scout->stopping = true;
+		return;
+	case SCOUT_ORDER:
+		break;
+	}
+	free(command->selectors);
+	free(command);
+}
+
+static void read_mail(struct scout *scout)
+{
+	struct message *mail = mailbox_take_all(scout->inbox);
+
+	while (mail) {
+		struct message *next = mail->next;
+
+		if (mail->kind == SCOUT_ORDER)
+			serve(scout, (struct order *)mail);
+		else
+			obey(scout, (struct scout_command *)mail);
+		mail = next;
+	}
+}
+
+void *scout_run(void *context)
+{
+	struct scout *scout = context;
+	struct pollfd mail = {.fd = mailbox_fd(scout->inbox), .events = POLLIN};
+
+	pthread_setname_np(pthread_self(), "discovery");
+	while (!scout->stopping) {
+		if (poll(&mail, 1, (int)(scout->options.discovery_interval_ns / 1000000u)) > 0)
+			read_mail(scout);
+		else
+			scan(scout, FULL_SCAN_EVERY);
+	}
+	return NULL;
+}

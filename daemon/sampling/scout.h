@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The discovery thread: looks for what the selectors select, gets processes ready to be sampled (reading ELF
+ * files and memory takes milliseconds, which the sampler does not have), and hands them to the sampler.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "symbols/cleanup.h"
+#include "reader/function.h"
+#include "daemon/sampling/discovery.h"
+#include "daemon/sampling/engine.h"
+#include "daemon/sampling/mailbox.h"
+
+/* What its mailbox takes. */
+enum scout_message {
+	SCOUT_ORDER = 0, /* ATTACH, DETACH; FINISH or WORKER of a pid the sampler does not know */
+	SCOUT_SELECT,    /* struct scout_command */
+	SCOUT_LOST,      /* a target is not what it was: examine it anew */
+	SCOUT_RECONFIGURE,
+	SCOUT_STOP,
+};
+
+struct scout_command {
+	struct message message;
+	struct selector *selectors; /* owned */
+	size_t selector_count;
+	struct discovered identity;
+	struct engine_options options;
+};
+
+struct scout;
+
+/* @inbox: its own; @sampler: where processes go; @names: what php_process_open() is given. All borrowed. */
+int scout_new(const struct engine_options *options, struct mailbox *inbox, struct mailbox *sampler,
+	const struct frame_names *names, struct scout **ret_scout);
+void scout_free(struct scout *scout);
+DEFINE_CLEANUP(struct scout, scout_free)
+
+/* The thread's function; returns after SCOUT_STOP. */
+void *scout_run(void *scout);
+
+/* From any thread. */
+size_t scout_refusals(struct scout *scout, struct refusal *ret_refusals, size_t max);
+uint64_t scout_refused_total(struct scout *scout);

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * See target.h; the way of one tick is that of docs/ARCHITECTURE.md. A tick ends in exactly one of the
+ * classes of struct accounting, and the same class is noted for the target, its window, its open unit and the
+ * whole program, so that each of them balances by itself.
+ */
+#include "daemon/sampling/target.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/sampling/requests.h"
+
+struct target *target_new(
+	struct sampling *sampling, const struct discovered *identity, struct php_process *process, int pidfd)
+{
+	struct target *target = calloc(1, sizeof(*target));
+
+	if (!target || calltree_new(sampling->options.max_nodes, &target->window) < 0) {
+		free(target);
+		php_process_close(process);
+		close(pidfd);
+		return NULL;
+	}
+	target->identity = *identity;
+	target->process = process;
+	target->pidfd = pidfd;
+	target->base_period_ns = identity->period_ns ? identity->period_ns : sampling->options.period_ns;
+	target->period_ns = target->base_period_ns;
+	target->window_begin_ns = monotonic_now_ns();
+	target->idle = true;
+	return target;
+}
+
+void target_close_window(struct target *target)
+{
+	if (target->window_open)
+		ledger_settle(&target->window_ledger, target->last_ns, &target->clocks);
+	target->window_open = false;
+}
+
+void target_set_rate(struct target *target, uint64_t period_ns)
+{
+	if (target->period_ns == target->base_period_ns) {
+		target->period_ns = period_ns;
+		target->unit.labels.period_ns = period_ns;
+	}
+	target->base_period_ns = period_ns;
+}
+
+void target_free(struct target *target, struct sampling *sampling)
+{
+	requests_end_unit(target, sampling, target->last_ns, &target->clocks, NULL);
+	calltree_free(target->window);
+	php_process_close(target->process);
+	close(target->pidfd);
+	free(target);
+}
+
+/* Where a sample stands in a tree whose stacks are at most @max_depth deep: the innermost and outermost
+ * halves. */
+static uint32_t descend(struct calltree *tree, struct sampling *sampling, const struct php_sample *sample,
+	uint32_t max_depth, bool *ret_overflow, bool *ret_truncated)
+{
+	size_t inner = (max_depth + 1) / 2, outer = max_depth - inner, omitted = sample->omitted;
+
+	*ret_truncated = omitted > 0 || sample->count > max_depth;
+	if (sample->count <= max_depth)
+		return calltree_descend(
+			tree, sample->frames, sample->count, omitted, sample->omitted_after, ret_overflow);
+
+	memcpy(sampling->limited, sample->frames, inner * sizeof(*sample->frames));
+	memcpy(sampling->limited + inner, sample->frames + sample->count - outer,
+		outer * sizeof(*sample->frames));
+	omitted += sample->count - max_depth;
+	return calltree_descend(tree, sampling->limited, max_depth, omitted, inner - 1, ret_overflow);
+}
+
+/* The node for what php_process_sample() answered. */
+static uint32_t find_node(struct calltree *tree, struct sampling *sampling, int answer,
+	const struct php_sample *sample, uint32_t max_depth, struct accounting *tick)
+{
+	bool overflow = false, truncated = false;
+	uint32_t node;
+
+	if (answer == PHP_PROCESS_E_IDLE) {
+		node = calltree_child(tree, CALLTREE_ROOT, FRAME_ENGINE, 0, &overflow);
+	} else if (answer == 0 || answer == PHP_PROCESS_E_TORN) {
+		node = descend(tree, sampling, sample, max_depth, &overflow, &truncated);
+		if (answer == PHP_PROCESS_E_TORN)
+			node = calltree_child(tree, node, FRAME_TORN, 0, &overflow);
+	} else {
+		node = calltree_child(tree, CALLTREE_ROOT, FRAME_UNREAD, 0, &overflow);
+	}
+	tick->node_overflow |= overflow;
+	tick->truncated |= truncated;
+	return node;
+}
+
+static void charge(struct calltree *tree, struct ledger *ledger, uint32_t node, bool counts, bool at_rest,
+	uint64_t now_ns, const struct activity_clocks *clocks)
+{
+	calltree_node(tree, node)->samples += counts;
+	if (at_rest)
+		ledger_waiting(ledger, node, now_ns, clocks);
+	else
+		ledger_running(ledger, node, now_ns, clocks);
+}
+
+static void charge_all(
+	struct target *target, bool counts, uint64_t now_ns, const struct activity_clocks *clocks)
+{
+	if (target->window_open)
+		charge(target->window, &target->window_ledger, target->window_node, counts, target->at_rest,
+			now_ns, clocks);
+	if (target->unit.open && target->unit.collecting)
+		charge(target->unit.tree, &target->unit.ledger, target->unit_node, counts, target->at_rest,
+			now_ns, clocks);
+}
+
+static void note(struct target *target, struct sampling *sampling, const struct accounting *tick)
+{
+	accounting_add(&target->accounting, tick);
+	accounting_add(&target->window_accounting, tick);
+	accounting_add(&sampling->accounting, tick);
+	if (target->unit.open && target->unit.collecting)
+		accounting_add(&target->unit.labels.accounting, tick);
+}
+
+/* Between requests, as opposed to: PHP is at work on a request, outside of any PHP function. */
+static bool is_between_requests(const struct target *target, int answer, const struct php_sample *sample)
+{
+	return answer == PHP_PROCESS_E_IDLE && sample->request.start_time_s <= 0;
+}
+
+static void look(struct target *target, struct sampling *sampling, uint64_t now_ns,
+	const struct activity_clocks *clocks, struct accounting *tick)
+{
+	struct php_sample *sample = sampling->sample;
+	int answer = php_process_sample(target->process, sample);
+	bool idle = is_between_requests(target, answer, sample);
+	bool readable = answer == 0 || answer == PHP_PROCESS_E_IDLE || answer == PHP_PROCESS_E_TORN;
+
+	if (idle)
+		requests_track(target, sampling, NULL, now_ns, clocks);
+	else if (readable)
+		requests_track(target, sampling, &sample->request, now_ns, clocks);
+	target->unreadable_ticks = readable ? 0 : target->unreadable_ticks + 1;
+
+	if (idle || (target->idle && !readable)) {
+		*(idle ? &tick->idle : &tick->unreadable) = 1;
+		return;
+	}
+	if (answer == PHP_PROCESS_E_TORN)
+		tick->torn_lost = 1;
+	else if (readable)
+		tick->taken = 1;
+	else
+		tick->unreadable = 1;
+	tick->torn_retried = answer == 0 && sample->retries > 0;
+
+	open_unit_cap(&target->unit, now_ns, sampling->options.auto_max_ns);
+	if (target->window_open)
+		target->window_node = find_node(
+			target->window, sampling, answer, sample, sampling->options.max_depth, tick);
+	if (target->unit.open && target->unit.collecting)
+		target->unit_node = find_node(
+			target->unit.tree, sampling, answer, sample, target->unit.labels.max_depth, tick);
+	charge_all(target, readable, now_ns, clocks);
+}
+
+/* Grid points that passed before it joined its cadence are not its own. */
+static uint64_t own_expected(const struct target *target, const struct cadence_due *due, uint64_t now_ns)
+{
+	uint64_t possible = 1 + (now_ns - target->joined_ns) / target->period_ns;
+
+	return due->expected < possible ? due->expected : possible;
+}
+
+enum target_fate target_tick(struct target *target, struct sampling *sampling, const struct cadence_due *due)
+{
+	struct accounting tick = {0};
+	struct activity *activity = php_process_activity(target->process);
+	struct activity_clocks clocks;
+	struct activity_syscall syscall;
+	uint64_t now_ns = monotonic_now_ns();
+
+	if (activity_read_clocks(activity, &clocks) < 0)
+		return TARGET_GONE;
+	tick.expected = own_expected(target, due, now_ns);
+	tick.missed = tick.expected - 1;
+	accounting_note_lateness(&tick, due->late_ns, target->period_ns);
+
+	if (target->ticked && target->at_rest && clocks.switch_ins == target->clocks.switch_ins) {
+		/* It has not executed an instruction since: its stack is what it was. */
+		if (target->idle) {
+			tick.idle = 1;
+		} else {
+			tick.unchanged = 1;
+			open_unit_cap(&target->unit, now_ns, sampling->options.auto_max_ns);
+			charge_all(target, true, now_ns, &clocks);
+		}
+	} else {
+		/* In this order: a system call seen between two equal switch-in counts, this one and the next
+		 * tick's, proves that it was off the CPU from before the snapshot until then. */
+		target->at_rest = activity_knows_syscall(activity) &&
+				  activity_read_syscall(activity, &syscall) == 0 && syscall.blocked;
+		look(target, sampling, now_ns, &clocks, &tick);
+	}
+	note(target, sampling, &tick);
+	target->clocks = clocks;
+	target->last_ns = now_ns;
+	target->ticked = true;
+	return target->unreadable_ticks > TARGET_MAX_UNREADABLE_TICKS ? TARGET_LOST : TARGET_LIVES;
+}
+
+/* The unit that @handle names, brought about if it was too short to be seen. ORDER_E_NO_UNIT: there is none.
+ */
+static enum order_error choose_unit(struct target *target, struct sampling *sampling, uint64_t handle,
+	const struct trace_context *context, uint64_t now_ns, const struct activity_clocks *clocks)
+{
+	struct request with_context = target->request;
+
+	if (handle == 0 || (target->unit.adopted && target->unit.labels.handle == handle))
+		return target->unit.open ? ORDER_OK : ORDER_E_NO_UNIT;
+	/* A handle is the time of its begin(): an older one is of a unit that has ended. */
+	if (!context || handle > now_ns || handle <= target->finished_ns ||
+		(target->unit.adopted && handle < target->unit.labels.handle))
+		return ORDER_E_NO_UNIT;
+	with_context.context = *context;
+	with_context.context.handle = handle;
+	with_context.context_state = CONTEXT_VALID;
+	requests_track(target, sampling, &with_context, now_ns, clocks);
+	return target->unit.open ? ORDER_OK : ORDER_E_NO_MEMORY;
+}
+
+enum order_error target_finish(struct target *target, struct sampling *sampling, uint64_t handle,
+	const struct trace_context *context, struct unit_result **ret_result)
+{
+	struct php_sample *sample = sampling->sample;
+	struct activity_clocks clocks;
+	struct counters counters = {0};
+	uint64_t now_ns = monotonic_now_ns();
+	enum order_error error;
+	int answer;
+
+	/* Its client waits for the answer: it is off the CPU, its clocks are exact, its memory stands still.
+	 */
+	if (activity_read_clocks(php_process_activity(target->process), &clocks) < 0)
+		return ORDER_E_NOT_A_TARGET;
+	answer = php_process_sample(target->process, sample);
+	if (answer == 0 || answer == PHP_PROCESS_E_TORN)
+		requests_track(target, sampling, &sample->request, now_ns, &clocks);
+
+	error = choose_unit(target, sampling, handle, context, now_ns, &clocks);
+	if (error == ORDER_OK) {
+		struct trace_context finished = target->unit.context;
+
+		php_process_counters(target->process, &counters);
+		target->unit.labels.finished_by_client = true;
+		if (open_unit_end(&target->unit, sampling, now_ns, &clocks, &counters, ret_result) < 0)
+			error = ORDER_E_NO_MEMORY;
+		target->finished_context = finished;
+		target->finished_ns = now_ns;
+		target->unit_finished = true;
+		target->period_ns = target->base_period_ns;
+	}
+	target->clocks = clocks;
+	target->last_ns = now_ns;
+	target->at_rest = false;
+	target->ticked = true;
+	return error;
+}
+
+void target_suspend(struct target *target)
+{
+	target->suspended = true;
+}
+
+void target_resume(struct target *target, struct sampling *sampling)
+{
+	struct activity_clocks clocks;
+	uint64_t now_ns = monotonic_now_ns();
+
+	if (!target->suspended)
+		return;
+	target->suspended = false;
+	target->joined_ns = now_ns;
+	target->at_rest = false;
+	if (activity_read_clocks(php_process_activity(target->process), &clocks) < 0)
+		return;
+	if (target->unit.open)
+		ledger_skip(&target->unit.ledger, now_ns, &clocks);
+	if (target->window_open)
+		ledger_open(&target->window_ledger, target->window, now_ns, &clocks);
+	target->clocks = clocks;
+	target->last_ns = now_ns;
+}
+
+void target_reset(struct target *target, uint64_t now_ns)
+{
+	calltree_clear(target->window);
+	target->window_accounting = (struct accounting){0};
+	target->window_begin_ns = now_ns;
+	/* Proved or not, the next tick looks again and finds its place in the empty tree. */
+	target->at_rest = false;
+	if (target->window_open)
+		ledger_open(&target->window_ledger, target->window, target->last_ns, &target->clocks);
+}
+
+static void copy(char *into, size_t bytes, const char *text)
+{
+	snprintf(into, bytes, "%s", text);
+}
+
+void target_report(const struct target *target, uint64_t now_ns, struct target_report *ret_report)
+{
+	const struct php_binary *binary = php_process_binary(target->process);
+	const struct unit_result *labels = &target->unit.labels;
+
+	*ret_report = (struct target_report){
+		.pid = target->identity.pid,
+		.uid = target->identity.uid,
+		.suspended = target->suspended,
+		.period_ns = target->period_ns,
+		.requests_seen = target->requests_seen,
+		.unit_open = target->unit.open,
+		.unit_automatic = target->unit.open && target->unit.automatic,
+		.unit_handle = target->unit.open ? labels->handle : 0,
+		.request_age_ns = target->unit.open ? now_ns - target->unit.begin_ns : 0,
+		.accounting = target->accounting,
+	};
+	copy(ret_report->pool, sizeof(ret_report->pool), target->identity.pool);
+	copy(ret_report->php_version, sizeof(ret_report->php_version), binary->version);
+	copy(ret_report->sapi, sizeof(ret_report->sapi), binary->sapi);
+	copy(ret_report->method, sizeof(ret_report->method), target->request.method);
+	copy(ret_report->path, sizeof(ret_report->path), target->request.path);
+	if (target->unit.open)
+		copy(ret_report->trace_id, sizeof(ret_report->trace_id), labels->trace_id);
+	copy(ret_report->state, sizeof(ret_report->state),
+		!target->ticked   ? "new"
+		: target->idle    ? "idle"
+		: target->at_rest ? "waiting"
+				  : "running");
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One process that is being sampled: what a tick does to it, how requests and units come and go on it, and
+ * the window of what it did since the last reset. Belongs to the sampler thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "reader/php_process.h"
+#include "daemon/sampling/cadence.h"
+#include "daemon/sampling/discovery.h"
+#include "daemon/sampling/open_unit.h"
+#include "daemon/sampling/sampling.h"
+
+/* Ticks in a row that could make nothing of a live process, after which it is examined anew: it may have
+ * exec'ed. */
+#define TARGET_MAX_UNREADABLE_TICKS 100
+
+enum target_fate {
+	TARGET_LIVES,
+	TARGET_GONE, /* it ended */
+	TARGET_LOST, /* it lives, but is not what it was when attached */
+};
+
+struct target {
+	struct discovered identity;
+	struct php_process *process;
+	int pidfd; /* readable once it has ended; owned */
+	bool suspended;
+
+	uint64_t period_ns;      /* in force */
+	uint64_t base_period_ns; /* without what a unit asks for */
+	unsigned cadence;        /* index in the sampler's table */
+	uint64_t joined_ns;      /* its cadence: grid points before are not its own */
+
+	/* as of the last tick */
+	uint64_t last_ns;
+	struct activity_clocks clocks;
+	bool ticked;               /* there was one */
+	bool at_rest;              /* it was off the CPU: unmoved as long as switch_ins stays */
+	bool idle;                 /* between requests */
+	unsigned unreadable_ticks; /* in a row */
+	struct request request;
+	uint64_t requests_seen;
+	bool unit_finished; /* by its client, in this request: none opens by itself any more */
+	uint64_t finished_ns;
+	struct trace_context finished_context; /* that of the unit finished last */
+
+	struct open_unit unit;
+	struct calltree *window;
+	uint64_t window_begin_ns;
+	struct ledger window_ledger;
+	bool window_open;                /* its ledger is: not while idle */
+	uint32_t window_node, unit_node; /* where the last sample was charged */
+	struct accounting window_accounting, accounting;
+};
+
+/* Takes over @process and @pidfd. NULL: no memory (both are closed). */
+struct target *target_new(
+	struct sampling *sampling, const struct discovered *identity, struct php_process *process, int pidfd);
+
+/* Charges what is left to charge in its window. */
+void target_close_window(struct target *target);
+
+/* Its own rate, but for units that ask for another. */
+void target_set_rate(struct target *target, uint64_t period_ns);
+
+/* Ends its open unit as of the last tick (it is retained) and frees it; the window goes with it. */
+void target_free(struct target *target, struct sampling *sampling);
+
+/* One tick. */
+enum target_fate target_tick(struct target *target, struct sampling *sampling, const struct cadence_due *due);
+
+/* Its client says finish(): brings requests and units up to date with what the process shows now, and ends
+ * the unit. @handle 0: whichever is open. @context: what the client had set; NULL: not told. 0 and a
+ * reference, ORDER_E_NO_UNIT, ORDER_E_NO_MEMORY. */
+enum order_error target_finish(struct target *target, struct sampling *sampling, uint64_t handle,
+	const struct trace_context *context, struct unit_result **ret_result);
+
+void target_suspend(struct target *target);
+void target_resume(struct target *target, struct sampling *sampling);
+
+/* Empties its window. */
+void target_reset(struct target *target, uint64_t now_ns);
+
+void target_report(const struct target *target, uint64_t now_ns, struct target_report *ret_report);
