@@ -256,7 +256,7 @@ static int read_fastcgi_details(struct request_reader *reader, struct view *view
 	int r;
 
 	/* cgi-fcgi outside of a web server has 1 here, "to avoid server_context==NULL checks". */
-	if (server_context == 0 || server_context % sizeof(remote_addr) != 0)
+	if (!plausible_address(server_context))
 		return -EAGAIN;
 	r = fastcgi_env_read(view, reader->binary->layout, server_context, variables, COUNT);
 	if (r != 0)

@@ -21,10 +21,6 @@
 
 #include "reader/load.h"
 
-/* The lowest address a mapping can have is vm.mmap_min_addr, the highest on x86-64 with 4-level tables 2^47.
- */
-#define USER_SPACE_START 0x1000ULL
-#define USER_SPACE_END 0x800000000000ULL
 #define PAGE_BYTES 4096ULL
 /* Zend/zend_types.h: HT_INVALID_IDX, HT_MAX_SIZE on 64 bits (all versions), Z_TYPE_MASK. */
 #define HASH_INVALID_INDEX UINT32_MAX
@@ -34,18 +30,12 @@
 #define GC_TYPE_OFFSET 4
 #define GC_TYPE_MASK 0xfU
 
-static bool plausible_address(remote_addr addr, size_t bytes)
-{
-	return addr >= USER_SPACE_START && addr < USER_SPACE_END && bytes <= USER_SPACE_END - addr &&
-	       addr % 8 == 0;
-}
-
 /* The @bytes at @addr, or NULL and the error in *ret_error. */
 static const unsigned char *fetch(struct view *view, remote_addr addr, size_t bytes, int *ret_error)
 {
 	const unsigned char *at;
 
-	if (!plausible_address(addr, bytes)) {
+	if (!plausible_address(addr) || bytes > USER_SPACE_END - addr) {
 		*ret_error = ZVAL_E_MALFORMED;
 		return NULL;
 	}
