@@ -352,7 +352,7 @@ int request_read(
 {
 	struct trace_context context = {0};
 	enum context_state context_state = CONTEXT_ABSENT;
-	struct request_state state;
+	struct request_state state = {0};
 	int r;
 
 	r = read_state(reader, view, &state);

@@ -112,7 +112,7 @@ static int read_table(
 {
 	const unsigned char *array;
 	uint32_t flags, size;
-	struct table table;
+	struct table table = {0};
 	int error;
 
 	array = fetch(view, addr, layout->ht_sizeof, &error);
@@ -226,8 +226,8 @@ int zval_symbol_string(struct view *view, const struct layout *layout, remote_ad
 	const char *key, size_t key_bytes, size_t max_bytes, const char **ret_text, size_t *ret_bytes,
 	remote_addr *ret_zend_string)
 {
-	remote_addr zval, string;
-	struct table table;
+	remote_addr zval = 0, string = 0;
+	struct table table = {0};
 	int r;
 
 	r = read_table(view, layout, table_addr, &table);
