@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A daemon of the suite's own: its configuration, socket and log in a temporary directory."""
+import json
 import os
 import signal
 import subprocess
@@ -22,7 +23,7 @@ def yaml(value, depth=0):
                 lines.append(f"{margin}  - {body.lstrip()}")
         else:
             text = str(item).lower() if isinstance(item, bool) else str(item)
-            lines.append(f"{margin}{key}: " + (f'"{text}"' if isinstance(item, str) else text))
+            lines.append(f"{margin}{key}: {text if text.isalnum() else json.dumps(text)}")
     return "\n".join(lines)
 
 

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""What a sample costs, and that nothing grows (Must show 11).
+
+E2E_SAMPLES=1000000 runs the long form of the memory test.
+"""
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from support import load, php_builds, proc, wait
+from support.fpm import Pool
+
+SAMPLES = int(os.environ.get("E2E_SAMPLES", "200000"))
+
+
+def calls_per_sample(daemon, seconds=2.0):
+    """System calls that look at targets, by the program's own count, over the ticks at which it looked."""
+    def numbers():
+        metrics = daemon.metrics()
+        accounting = metrics["accounting"]
+        return metrics["process_vm_readv_total"] + metrics["proc_reads_total"], accounting["expected"] - accounting["missed"]
+
+    (calls, ticks), started = numbers(), time.monotonic()
+    wait.until(lambda: time.monotonic() - started > seconds, "a while of sampling", seconds + 2, poll=0.05)
+    more_calls, more_ticks = numbers()
+    assert more_ticks - ticks > 50
+    return (more_calls - calls) / (more_ticks - ticks)
+
+
+@pytest.mark.parametrize("depth", [10, 200, 500])
+def test_a_sample_of_a_running_worker_takes_at_most_three_calls(depth, build, make_fpm, make_daemon, scripts):
+    fpm = make_fpm(build)
+    daemon = make_daemon(fpm, sampling={"rate": 200, "max_depth": 512})
+    with load.requests(fpm, scripts / "deep.php", f"d={depth}&seconds=30"):
+        wait.until(lambda: daemon.targets()[0]["state"] == "running", "the request")
+        # the first samples learn where things are
+        wait.until(lambda: daemon.targets()[0]["accounting"]["taken"] > 20, "the first samples")
+        assert calls_per_sample(daemon, 1.0) <= 3.0
+        for worker in fpm.workers():
+            os.kill(worker, signal.SIGKILL)  # not to wait for the request's end
+
+
+def test_a_sample_of_a_blocked_worker_takes_one_call(build, make_fpm, make_daemon, scripts, gate):
+    fpm = make_fpm(build)
+    daemon = make_daemon(fpm, rate=200)
+    with fpm.connect() as connection:
+        connection.send(scripts / "deep.php", f"d=200&gate={gate.path}")
+        gate.until_reached()
+        wait.until(lambda: daemon.targets()[0]["accounting"]["unchanged"] > 5, "it to be proved unmoved")
+        assert calls_per_sample(daemon, 1.0) <= 1.02
+        gate.open()
+        connection.read()
+
+
+def test_an_idle_worker_takes_one_call(fpm, make_daemon):
+    daemon = make_daemon(fpm, rate=200)
+    wait.until(lambda: all(target["accounting"]["expected"] > 5 for target in daemon.targets()), "the first ticks")
+    assert calls_per_sample(daemon, 1.0) <= 1.02
+
+
+@pytest.mark.parametrize("what, most", [("running", 3.0), ("blocked", 1.02)])
+def test_strace_counts_the_same_calls(what, most, make_fpm, make_daemon, scripts, gate, place):
+    fpm = make_fpm()
+    daemon = make_daemon(fpm, sampling={"rate": 100, "max_depth": 512})
+    query = "d=500&seconds=30" if what == "running" else f"d=500&gate={gate.path}"
+    with fpm.connect() as connection:
+        connection.send(scripts / "deep.php", query)
+        wait.until(lambda: daemon.targets()[0]["accounting"]["taken" if what == "running" else "unchanged"] > 20, "steady state")
+        sampler = next(tid for tid, name in proc.threads(daemon.pid).items() if "sampl" in name)
+        counted = place / "strace.txt"
+        strace = subprocess.Popen(["strace", "-c", "-o", counted, "-p", str(sampler)], stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=proc.die_with_parent)
+        wait.until(lambda: proc.status_field(sampler, "TracerPid") == str(strace.pid), "strace to be attached")
+        before, started = daemon.targets()[0]["accounting"], time.monotonic()
+        wait.until(lambda: time.monotonic() - started > 2, "two seconds", 4, poll=0.05)
+        after = daemon.targets()[0]["accounting"]
+        strace.send_signal(signal.SIGINT)
+        strace.wait(10)
+        if what == "running":
+            os.kill(fpm.workers()[0], signal.SIGKILL)
+    calls = {match[2]: int(match[1]) for match in re.finditer(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(\w+)$", counted.read_text(), re.M)}
+    looks = sum(after[part] - before[part] for part in ("taken", "unchanged", "torn_lost", "unreadable"))
+    looking = calls.get("process_vm_readv", 0) + calls.get("pread64", 0)
+    assert looks > 100
+    # strace was there a little longer than the two readings of the accounting
+    assert looking / looks <= most * 1.05, f"{calls} for {looks} samples"
+    assert calls.get("openat", 0) + calls.get("read", 0) <= calls.get("epoll_wait", 0) + 2 * looks, f"nothing is opened anew: {calls}"
+
+
+def test_memory_with_64_busy_workers_is_small_and_flat(make_fpm, make_daemon, scripts, place, room):
+    app = room / "app"
+    if not (app / "var" / "app.db").exists():
+        load.seed(app)
+    fpm = make_fpm(php_builds.DEBIAN, [Pool(workers=64)], extensions=("mbstring", "pdo", "pdo_sqlite"))
+    daemon = make_daemon(fpm, rate=1000)
+
+    def samples():
+        return daemon.metrics()["accounting"]["expected"]
+
+    with load.Nginx(fpm, place / "nginx", app / "public" / "index.php") as nginx, nginx.under_wrk(100, 600):
+        wait.until(lambda: samples() > SAMPLES // 4, lambda: f"the first quarter: {samples()}", 60 + SAMPLES / 4000, poll=0.1)
+        early = proc.rss_bytes(daemon.pid)
+        wait.until(lambda: samples() > SAMPLES, lambda: f"all samples: {samples()}", 60 + SAMPLES / 1000, poll=0.1)
+        late = proc.rss_bytes(daemon.pid)
+    assert late <= 32 << 20, f"RSS {late >> 10} KiB with 64 workers"
+    assert late - early <= 2 << 20, f"RSS grew from {early >> 10} to {late >> 10} KiB over {SAMPLES} samples"
+    assert abs(daemon.metrics()["rss_bytes"] - proc.rss_bytes(daemon.pid)) < 4 << 20
