@@ -22,16 +22,18 @@
 enum function_kind {
 	FUNCTION_USER,
 	FUNCTION_INTERNAL,
-	FUNCTION_MAIN,	  /* the script's top level: "{main}" */
-	FUNCTION_INCLUDE, /* the top level of an included file: "include", "require_once", … as debug_backtrace() says */
-	FUNCTION_EVAL,	  /* eval()'d code: "eval" */
+	FUNCTION_MAIN,    /* the script's top level: "{main}" */
+	FUNCTION_INCLUDE, /* the top level of an included file: "include", "require_once", … as
+			     debug_backtrace() says */
+	FUNCTION_EVAL,    /* eval()'d code: "eval" */
 	FUNCTION_CLOSURE,
 };
 
 struct function_name {
-	const char *name; /* "Namespace\Class::method", "strlen", "{main}", … valid UTF-8 (other bytes as \xNN) */
+	const char *
+		name; /* "Namespace\Class::method", "strlen", "{main}", … valid UTF-8 (other bytes as \xNN) */
 	const char *file; /* "" for internal functions */
-	uint32_t line;	  /* where it is declared; 0 for internal functions */
+	uint32_t line;    /* where it is declared; 0 for internal functions */
 	enum function_kind kind;
 };
 
@@ -44,24 +46,36 @@ struct frame_names {
 
 struct frame {
 	uint32_t name_id; /* what intern() gave */
-	uint32_t line;	  /* the line that runs; 0 for internal functions */
+	uint32_t line;    /* the line that runs; 0 for internal functions */
 	bool line_approximate;
 	enum function_kind kind;
 };
 
+/* A stack with names, leaf first. */
+struct named_stack {
+	struct frame *frames;          /* the caller's, room for STACK_MAX_FRAMES */
+	size_t count;                  /* may be less than the raw stack's: a fiber's base is no frame */
+	size_t omitted, omitted_after; /* as in struct raw_stack */
+};
+
 struct function_cache;
 
-int function_cache_new(const struct layout *layout, struct function_cache **ret_cache);
+/* @executor_globals is where the target's EG() is: a frame that is unwound for an exception points into it.
+ */
+int function_cache_new(
+	const struct layout *layout, remote_addr executor_globals, struct function_cache **ret_cache);
 void function_cache_free(struct function_cache *cache);
 DEFINE_CLEANUP(struct function_cache, function_cache_free)
 
 /* To be called when a new request has begun: what was proved counts as unproved. */
 void function_cache_new_request(struct function_cache *cache);
 
-/* Names all of @stack into @ret_frames (room for STACK_MAX_FRAMES), leaf first. Reads with at most one call for
- * functions not proved yet, one more for their strings, one more for the lines. 0, VIEW_E_TORN, REMOTE_E_GONE, negative errno. A frame whose function can't be read is
- * named "<unread>". */
+/* Names all of @stack into @ret_named (whose @frames the caller has set). Reads with at most one call for
+ * functions not proved yet, one more for their names and lines, one more for the names of their classes;
+ * nothing when all is known. 0, VIEW_E_TORN, VIEW_E_FULL, REMOTE_E_GONE, negative errno. A frame whose
+ * function can't be read is named
+ * "<unread>". */
 int function_cache_name(struct function_cache *cache, struct view *view, const struct raw_stack *stack,
-	const struct frame_names *names, struct frame *ret_frames);
+	const struct frame_names *names, struct named_stack *ret_named);
 
 uint64_t function_cache_entries(const struct function_cache *cache);

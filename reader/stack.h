@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * From a view to raw frames: the chain of execute_data, leaf first, through VM stack pages, generators and fibers.
- * Knows addresses, not names.
+ * From a view to raw frames: the chain of execute_data, leaf first, through VM stack pages, generators and
+ * fibers. Knows addresses, not names.
  */
 #pragma once
 
@@ -20,7 +20,8 @@
 
 enum {
 	STACK_E_IDLE = 32, /* current_execute_data is 0 */
-	STACK_E_CORRUPT,   /* a cycle, an address outside user space, misaligned: what was walked so far is kept */
+	STACK_E_CORRUPT, /* a cycle, an address outside user space, misaligned: what was walked so far is kept
+			  */
 };
 
 struct raw_frame {
@@ -29,14 +30,14 @@ struct raw_frame {
 	remote_addr opline;
 	remote_addr run_time_cache;
 	remote_addr called_object_or_class; /* This.value.obj; 0 if none */
-	uint32_t call_info;		    /* This.u1.type_info: ZEND_CALL_* */
+	uint32_t call_info;                 /* This.u1.type_info: ZEND_CALL_* */
 	bool generator;
 };
 
 struct raw_stack {
 	struct raw_frame frames[STACK_MAX_FRAMES]; /* leaf first */
 	size_t count;
-	size_t omitted;	      /* frames left out of the middle */
+	size_t omitted;       /* frames left out of the middle */
 	size_t omitted_after; /* index in frames[] behind which they are left out */
 	size_t used_bytes;    /* of the innermost VM stack page: what to predict next time */
 	remote_addr page;     /* EG(vm_stack): where the innermost page starts */

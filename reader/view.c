@@ -200,6 +200,11 @@ static const void *look_up(const struct view *view, remote_addr addr, size_t byt
 	return NULL;
 }
 
+bool view_has(const struct view *view, remote_addr addr, size_t bytes)
+{
+	return look_up(view, addr, bytes) != NULL;
+}
+
 static int loaded_add(struct view *view, remote_addr addr, size_t bytes, const void *data)
 {
 	size_t at = view->loaded_count;

@@ -57,6 +57,9 @@ const void *view_guard(const struct view *view);
  * and aligned as @addr is (up to 8 bytes). */
 const void *view_at(struct view *view, remote_addr addr, size_t bytes);
 
+/* Can view_at() answer this without a read? */
+bool view_has(const struct view *view, remote_addr addr, size_t bytes);
+
 /* Makes sure that all of @spans (their @into is ignored) can be had from view_at(), with one call at most, or
  * one more for each span that can't be read: view_at() then fails for that one alone. 0 or VIEW_E_TORN,
  * VIEW_E_FULL, REMOTE_E_GONE, negative errno. */

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * PHP's names are byte strings of any encoding and may hold NULs: an anonymous class is called
+ * "class@anonymous", NUL, and where it was declared; PHP prints up to the NUL, and so does this. Everything
+ * that leaves here is valid UTF-8, so that no export has to wonder.
+ */
+#include "reader/function_text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "reader/load.h"
+
+#define PAGE_BYTES 4096
+#define GUESS_BYTES 128 /* header included: most names, classes and paths */
+#define ELLIPSIS "\xe2\x80\xa6"
+#define ELLIPSIS_BYTES 3
+#define ESCAPE_BYTES 4 /* \xNN */
+
+struct remote_span function_text_span(const struct layout *layout, remote_addr string)
+{
+	size_t to_page_end = PAGE_BYTES - string % PAGE_BYTES;
+	size_t bytes = to_page_end < GUESS_BYTES ? to_page_end : GUESS_BYTES;
+
+	if (bytes < layout->str_val)
+		bytes = layout->str_val;
+	return (struct remote_span){.addr = string, .bytes = bytes};
+}
+
+uint32_t function_text_mark(const struct layout *layout, const uint8_t *header)
+{
+	uint64_t mixed = load_u64(header + layout->str_h) ^
+			 (load_u64(header + layout->str_len) * UINT64_C(0x9e3779b97f4a7c15));
+
+	return (uint32_t)(mixed ^ mixed >> 32);
+}
+
+/* The length of the UTF-8 character at @bytes, of which @count are there; 0 if it is none (RFC 3629: no
+ * overlong forms, no surrogates, nothing above U+10FFFF). */
+static size_t utf8_length(const uint8_t *bytes, size_t count)
+{
+	static const struct {
+		uint8_t first, last; /* of the leading byte */
+		uint8_t low, high;   /* of the second byte */
+		uint8_t length;
+	} forms[] = {
+		{0x00, 0x7f, 0, 0, 1},
+		{0xc2, 0xdf, 0x80, 0xbf, 2},
+		{0xe0, 0xe0, 0xa0, 0xbf, 3},
+		{0xe1, 0xec, 0x80, 0xbf, 3},
+		{0xed, 0xed, 0x80, 0x9f, 3},
+		{0xee, 0xef, 0x80, 0xbf, 3},
+		{0xf0, 0xf0, 0x90, 0xbf, 4},
+		{0xf1, 0xf3, 0x80, 0xbf, 4},
+		{0xf4, 0xf4, 0x80, 0x8f, 4},
+	};
+
+	for (size_t form = 0; form < sizeof(forms) / sizeof(forms[0]); form++) {
+		if (bytes[0] < forms[form].first || bytes[0] > forms[form].last)
+			continue;
+		if (forms[form].length > count)
+			return 0;
+		if (forms[form].length > 1 && (bytes[1] < forms[form].low || bytes[1] > forms[form].high))
+			return 0;
+		for (size_t i = 2; i < forms[form].length; i++)
+			if ((bytes[i] & 0xc0) != 0x80)
+				return 0;
+		return forms[form].length;
+	}
+	return 0;
+}
+
+/* Appends as much as fits, with room for an ellipsis left unless all fits. */
+static void append(const uint8_t *bytes, size_t count, char *text, size_t size)
+{
+	size_t used = strlen(text), cut_at = used;
+
+	for (size_t i = 0; i < count;) {
+		size_t length = utf8_length(bytes + i, count - i);
+		size_t needed = length > 0 ? length : ESCAPE_BYTES;
+
+		if (used + needed >= size) {
+			if (cut_at + ELLIPSIS_BYTES < size)
+				memcpy(text + cut_at, ELLIPSIS, ELLIPSIS_BYTES + 1);
+			return;
+		}
+		if (length > 0)
+			memcpy(text + used, bytes + i, length);
+		else
+			snprintf(text + used, size - used, "\\x%02X", bytes[i]);
+		used += needed;
+		text[used] = '\0';
+		if (used + ELLIPSIS_BYTES < size)
+			cut_at = used;
+		i += length > 0 ? length : 1;
+	}
+}
+
+/* The bytes of a zend_string up to its first NUL. */
+static int string_bytes(struct view *view, const struct layout *layout, remote_addr string,
+	const uint8_t **ret_bytes, size_t *ret_count)
+{
+	struct remote_span span = function_text_span(layout, string);
+	const uint8_t *found = plausible_address(string) ? view_at(view, span.addr, span.bytes) : NULL;
+	uint64_t length;
+
+	if (!found)
+		return plausible_address(string) ? view_error(view) : REMOTE_E_FAULT;
+	length = load_u64(found + layout->str_len);
+	if (length > FUNCTION_TEXT_MAX_REMOTE_BYTES)
+		return REMOTE_E_FAULT;
+	if (layout->str_val + length > span.bytes) {
+		found = view_at(view, string, layout->str_val + length);
+		if (!found)
+			return view_error(view);
+	}
+	*ret_bytes = found + layout->str_val;
+	*ret_count = strnlen((const char *)*ret_bytes, length);
+	return 0;
+}
+
+int function_text_append(
+	struct view *view, const struct layout *layout, remote_addr string, char *text, size_t size)
+{
+	const uint8_t *bytes;
+	size_t count;
+	int r = string_bytes(view, layout, string, &bytes, &count);
+
+	if (r != 0)
+		return r;
+	append(bytes, count, text, size);
+	return 0;
+}
+
+int function_text_tail(
+	struct view *view, const struct layout *layout, remote_addr string, char *text, size_t size)
+{
+	const uint8_t *bytes;
+	size_t count, needed = 0;
+	int r = string_bytes(view, layout, string, &bytes, &count);
+
+	if (r != 0)
+		return r;
+	text[0] = '\0';
+	for (size_t i = 0; i < count;) {
+		size_t length = utf8_length(bytes + i, count - i);
+
+		needed += length > 0 ? length : ESCAPE_BYTES;
+		i += length > 0 ? length : 1;
+	}
+	if (needed >= size) {
+		/* Leave out characters in front until the rest and the ellipsis fit. */
+		memcpy(text, ELLIPSIS, ELLIPSIS_BYTES + 1);
+		while (count > 0 && needed + ELLIPSIS_BYTES >= size) {
+			size_t length = utf8_length(bytes, count);
+
+			needed -= length > 0 ? length : ESCAPE_BYTES;
+			bytes += length > 0 ? length : 1;
+			count -= length > 0 ? length : 1;
+		}
+	}
+	append(bytes, count, text, size);
+	return 0;
+}
