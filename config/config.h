@@ -12,6 +12,7 @@
 
 #define CONFIG_DEFAULT_PATH "/etc/cbox-profd/cbox-profd.yaml"
 #define CONFIG_MAX_POOLS 64
+#define CONFIG_MAX_FILE_BYTES (1 << 20)
 
 /* One entry of `pools:`. Exactly one of the four ways to find its workers is set. */
 struct config_pool {
