@@ -25,7 +25,20 @@ void text_free(struct text *text);
 /* export_top.c: the table for people: self and total side by side, and a line that says what the two mean;
  * then the accounting. @rows functions at most; @order also picks which columns lead. */
 int export_top_text(const struct profile *profile, enum profile_order order, size_t rows, struct text *text);
+/* "function_count" is how many there are in all. */
 cJSON *export_top_json(const struct profile *profile, enum profile_order order, size_t rows);
+
+/* The same table from what was read of export_top_json(). */
+struct top_table {
+	uint64_t period_ns;
+	uint64_t samples, wall_ns, cpu_ns; /* of all functions, also those without a row */
+	struct accounting accounting;
+	const struct function_name *frames; /* what the functions' frame is an index into */
+	const struct profile_function *functions;
+	size_t row_count;
+	size_t function_count; /* with those that have no row */
+};
+int export_top_table(const struct top_table *table, enum profile_order order, struct text *text);
 
 /* export_folded.c: flamegraph.pl's input, one line a distinct stack: "{main};A::b;C::d 123"; the number is
  * samples. With @lines, frames are "name:line". */

@@ -132,18 +132,19 @@ static void append_heading(struct text *text, enum profile_order order)
 	text_append(text, "%s  %s %7s  %s\n", columns, columns, "samples", "function");
 }
 
-static void append_row(struct text *text, const struct profile *profile,
-	const struct profile_function *function, struct times whole, enum profile_order order)
+static void append_row(struct text *text, const struct top_table *table, size_t row, enum profile_order order)
 {
+	const struct profile_function *function = &table->functions[row];
 	struct times self = {function->self_wall_ns, function->self_cpu_ns};
 	struct times total = {function->total_wall_ns, function->total_cpu_ns};
+	struct times whole = {table->wall_ns, table->cpu_ns};
 	bool total_first = leads_with_total(order);
 	char cell[CELL_BYTES];
 
 	append_group(text, total_first ? total : self, whole, leads_with_cpu(order));
 	text_append(text, "  ");
 	append_group(text, total_first ? self : total, whole, leads_with_cpu(order));
-	function_cell(&profile->frames[function->frame], cell);
+	function_cell(&table->frames[function->frame], cell);
 	text_append(text, " %7" PRIu64 "  %s\n", function->self_samples, cell);
 }
 
@@ -170,34 +171,51 @@ static void append_legend(struct text *text)
 		"ticks  moments at which a sample was due, and what became of them:\n");
 }
 
+int export_top_table(const struct top_table *table, enum profile_order order, struct text *text)
+{
+	char wall[NUMBER_BYTES], cpu[NUMBER_BYTES], period[NUMBER_BYTES];
+
+	if (table->samples == 0 && table->wall_ns == 0) {
+		append_why_empty(text, &table->accounting);
+	} else {
+		text_append(text,
+			"%s ms of PHP requests, %s ms of it on a processor; %" PRIu64
+			" samples, one each %s ms\n\n",
+			milliseconds(table->wall_ns, wall), milliseconds(table->cpu_ns, cpu), table->samples,
+			milliseconds(table->period_ns, period));
+		append_heading(text, order);
+		for (size_t row = 0; row < table->row_count; row++)
+			append_row(text, table, row, order);
+		if (table->function_count > table->row_count)
+			text_append(text, "%64s... and %zu more functions\n", "",
+				table->function_count - table->row_count);
+		text_append(text, "\n");
+		append_legend(text);
+	}
+	return export_accounting_text(&table->accounting, text);
+}
+
 int export_top_text(const struct profile *profile, enum profile_order order, size_t rows, struct text *text)
 {
 	_cleanup_free_ struct profile_function *functions = NULL;
 	struct profile_node sum = profile_sum(profile);
-	struct times whole = {sum.wall_ns, sum.cpu_ns};
-	char wall[NUMBER_BYTES], cpu[NUMBER_BYTES], period[NUMBER_BYTES];
 	size_t count;
 
 	int r = profile_functions(profile, order, &functions, &count);
 	if (r < 0)
 		return r;
-	if (sum.samples == 0 && sum.wall_ns == 0) {
-		append_why_empty(text, &profile->accounting);
-	} else {
-		text_append(text,
-			"%s ms of PHP requests, %s ms of it on a processor; %" PRIu64
-			" samples, one each %s ms\n\n",
-			milliseconds(sum.wall_ns, wall), milliseconds(sum.cpu_ns, cpu), sum.samples,
-			milliseconds(profile->period_ns, period));
-		append_heading(text, order);
-		for (size_t i = 0; i < count && i < rows; i++)
-			append_row(text, profile, &functions[i], whole, order);
-		if (count > rows)
-			text_append(text, "%64s... and %zu more functions\n", "", count - rows);
-		text_append(text, "\n");
-		append_legend(text);
-	}
-	return export_accounting_text(&profile->accounting, text);
+	struct top_table table = {
+		.period_ns = profile->period_ns,
+		.samples = sum.samples,
+		.wall_ns = sum.wall_ns,
+		.cpu_ns = sum.cpu_ns,
+		.accounting = profile->accounting,
+		.frames = profile->frames,
+		.functions = functions,
+		.row_count = count < rows ? count : rows,
+		.function_count = count,
+	};
+	return export_top_table(&table, order, text);
 }
 
 static bool add_times(cJSON *function, const char *key, uint64_t samples, uint64_t wall_ns, uint64_t cpu_ns)
@@ -223,6 +241,7 @@ cJSON *export_top_json(const struct profile *profile, enum profile_order order, 
 	ok &= json_add_count(json, "duration_ns", profile->duration_ns);
 	ok &= add_times(json, "total", sum.samples, sum.wall_ns, sum.cpu_ns);
 	ok &= json_add_item(json, "accounting", export_accounting_json(&profile->accounting));
+	ok &= json_add_count(json, "function_count", count);
 	cJSON *list = cJSON_AddArrayToObject(json, "functions");
 	for (size_t i = 0; i < count && i < rows && ok; i++) {
 		const struct profile_function *function = &functions[i];
