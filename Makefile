@@ -44,7 +44,7 @@ $(BUILD)/%.o: %.c VERSION
 # A unit test links its own room and those below it: tests/unit/ROOM/test_x.c, with / in a room's name as -.
 .SECONDEXPANSION:
 rooms_from = $(shell printf '%s\n' $(ROOMS) | sed -n '\#^$(subst -,/,$(1))$$#,$$p')
-$(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $$(foreach room,$$(call rooms_from,$$(patsubst %/,%,$$(dir $$*))),$$(call room_lib,$$(room)))
+$(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $$(foreach room,$$(call rooms_from,$$(subst /,,$$(dir $$*))),$$(call room_lib,$$(room)))
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -lcmocka $(ALL_LIBS)
 
