@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * `status`: is the daemon well, and does it see what it should?
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "daemon/cli/ask.h"
+#include "daemon/cli/cli.h"
+#include "daemon/export/export.h"
+
+static void print_pools(const cJSON *status)
+{
+	const cJSON *pools = cJSON_GetObjectItemCaseSensitive(status, "pools"), *pool;
+	const char *separator = " in ";
+
+	cJSON_ArrayForEach(pool, pools)
+	{
+		printf("%s%s", separator, cJSON_IsString(pool) ? pool->valuestring : "?");
+		separator = ", ";
+	}
+}
+
+static void print_status(const cJSON *status)
+{
+	const cJSON *sampling = cJSON_GetObjectItemCaseSensitive(status, "sampling");
+	const cJSON *limits = cJSON_GetObjectItemCaseSensitive(status, "limits");
+	const cJSON *metrics = cJSON_GetObjectItemCaseSensitive(status, "metrics");
+	struct accounting accounting = answer_accounting(status);
+	_cleanup_text_ struct text ticks = {0};
+	uint64_t uptime_ns = answer_count(status, "uptime_ns");
+	const cJSON *refusal;
+	char span[SPAN_BYTES];
+
+	printf("cbox-profd %s, up %s, at %s\n", answer_string(status, "version"), span_text(uptime_ns, span),
+		answer_string(status, "socket"));
+	printf("targets   %" PRIu64 " of at most %" PRIu64, answer_count(status, "targets"),
+		answer_count(limits, "max_targets"));
+	print_pools(status);
+	putchar('\n');
+	printf("sampling  every %.3g ms, stacks up to %" PRIu64 " frames%s\n",
+		(double)answer_count(sampling, "period_ns") / 1e6, answer_count(sampling, "max_depth"),
+		answer_flag(sampling, "suspended") ? "; SUSPENDED: cbox-profd ctl resume" : "");
+	printf("priority  %s\n",
+		answer_flag(status, "realtime")
+			? "real-time (SCHED_FIFO): ticks come on time"
+			: "normal: on a busy machine ticks are missed; give it CAP_SYS_NICE");
+	if (uptime_ns > 0)
+		printf("costs     %.2f %% of one processor for sampling, %.1f MiB of memory\n",
+			100.0 * (double)answer_count(metrics, "sampler_cpu_ns") / (double)uptime_ns,
+			(double)answer_count(metrics, "rss_bytes") / 1048576.0);
+	if (export_accounting_text(&accounting, &ticks) == 0)
+		printf("ticks     %s", ticks.bytes);
+	cJSON_ArrayForEach(refusal, cJSON_GetObjectItemCaseSensitive(status, "refusals"))
+	{
+		printf("refused   %" PRIu64 ": %s\n", answer_count(refusal, "pid"),
+			answer_string(refusal, "why"));
+	}
+}
+
+int cli_status(int argc, char **argv)
+{
+	struct question question = {0};
+	const struct cli_option options[] = {QUESTION_JSON(question), QUESTION_SOCKET(question)};
+	const struct cli_command command = {
+		.verb = "status",
+		.arguments = "",
+		.summary = "Asks the daemon what it samples, what that costs, and which processes it could "
+			   "not attach.",
+		CLI_OPTIONS(options),
+		.examples = "  cbox-profd status\n"
+			    "  cbox-profd status --json | jq .accounting\n",
+	};
+	_cleanup_(cJSON_Deletep) cJSON *status = NULL;
+	int first;
+
+	int r = cli_options_parse(&command, argc, argv, &first);
+	if (r != CLI_GO_ON)
+		return r;
+	_cleanup_(cJSON_Deletep) cJSON *request = question_request(&question, "status");
+	r = question_ask(&question, request, &status);
+	if (status)
+		print_status(status);
+	return r;
+}

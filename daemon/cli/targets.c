@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * `targets`: a line a process that the daemon samples, and the request it serves.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "daemon/cli/ask.h"
+#include "daemon/cli/cli.h"
+
+static void print_target(const cJSON *target)
+{
+	uint64_t age_ns = answer_count(target, "request_age_ns");
+	const char *state = answer_flag(target, "suspended") ? "suspended" : answer_string(target, "state");
+	char age[24] = "-";
+
+	if (age_ns > 0)
+		snprintf(age, sizeof(age), "%.3f", (double)age_ns / 1e9);
+	printf("%8" PRIu64 "  %-12.12s %-9.9s %-9.9s %-9.9s %7.3g %9" PRIu64 " %9s  %s %s\n",
+		answer_count(target, "pid"), answer_string(target, "pool"),
+		answer_string(target, "php_version"), answer_string(target, "sapi"), state,
+		(double)answer_count(target, "period_ns") / 1e6, answer_count(target, "requests_seen"), age,
+		answer_string(target, "method"), answer_string(target, "path"));
+	if (answer_string(target, "trace_id")[0])
+		printf("%10strace %s\n", "", answer_string(target, "trace_id"));
+}
+
+static void print_targets(const cJSON *answer)
+{
+	const cJSON *targets = cJSON_GetObjectItemCaseSensitive(answer, "targets"), *target;
+
+	if (cJSON_GetArraySize(targets) == 0) {
+		puts("No process is sampled that you may see. cbox-profd status says which could not be "
+		     "attached;\n"
+		     "pools: in /etc/cbox-profd/cbox-profd.yaml says what is looked for.");
+		return;
+	}
+	printf("%8s  %-12s %-9s %-9s %-9s %7s %9s %9s  %s\n", "pid", "pool", "php", "sapi", "state",
+		"each ms", "requests", "for s", "request");
+	cJSON_ArrayForEach(target, targets)
+	{
+		print_target(target);
+	}
+}
+
+int cli_targets(int argc, char **argv)
+{
+	struct question question = {0};
+	const struct cli_option options[] = {QUESTION_POOL(question), QUESTION_PID(question),
+		QUESTION_JSON(question), QUESTION_SOCKET(question)};
+	const struct cli_command command = {
+		.verb = "targets",
+		.arguments = "",
+		.summary = "Lists the processes the daemon samples: state, how often it looks, the request "
+			   "served now\n"
+			   "and for how long.",
+		CLI_OPTIONS(options),
+		.examples = "  cbox-profd targets\n"
+			    "  cbox-profd targets --pool www\n"
+			    "  cbox-profd targets --json | jq '.targets[] | select(.state == \"running\")'\n",
+	};
+	_cleanup_(cJSON_Deletep) cJSON *targets = NULL;
+	int first;
+
+	int r = cli_options_parse(&command, argc, argv, &first);
+	if (r != CLI_GO_ON)
+		return r;
+	_cleanup_(cJSON_Deletep) cJSON *request = question_request(&question, "targets");
+	r = question_ask(&question, request, &targets);
+	if (targets)
+		print_targets(targets);
+	return r;
+}
