@@ -16,21 +16,22 @@
 
 /* One entry of `pools:`. Exactly one of the four ways to find its workers is set. */
 struct config_pool {
-	char name[64];	     /* the group in all outputs; "" = FPM's own pool name */
-	char fpm_pool[256];  /* glob on FPM's pool name */
-	pid_t master_pid;    /* 0: not set */
+	char name[64];      /* the group in all outputs; "" = FPM's own pool name */
+	char fpm_pool[256]; /* glob on FPM's pool name */
+	pid_t master_pid;   /* 0: not set */
 	char pid_file[256];
 	char executable[256]; /* glob on the executable's path */
-	uint64_t period_ns;  /* 0: sampling.rate */
+	uint64_t period_ns;   /* 0: sampling.rate */
 };
 
 struct config {
 	struct {
-		uint64_t period_ns;	/* sampling.rate (Hz) or sampling.period (us, ms); default 100 Hz */
-		uint64_t min_period_ns; /* sampling.max_rate; default 10 kHz: the fastest a unit or an operator may ask for */
+		uint64_t period_ns;     /* sampling.rate (Hz) or sampling.period (us, ms); default 100 Hz */
+		uint64_t min_period_ns; /* sampling.max_rate; default 10 kHz: the fastest a unit or an
+					   operator may ask for */
 		uint64_t max_period_ns; /* 1 s, fixed */
-		uint32_t max_depth;	/* 1…1024 */
-		bool realtime;		/* SCHED_FIFO for the sampler thread */
+		uint32_t max_depth;     /* 1…1024 */
+		bool realtime;          /* SCHED_FIFO for the sampler thread */
 	} sampling;
 	struct {
 		uint32_t max_targets, max_frames, max_nodes;
@@ -63,8 +64,9 @@ struct config {
 /* Every key at its default; the one pool "*" (all FPM pools). */
 void config_init(struct config *ret_config);
 
-/* Reads @path over the defaults. 0, or -EINVAL with one line in @ret_why: "file:line:column: key: what was found; what is
- * allowed", or another negative errno (the file can't be read; also with a line). @ret_config is untouched on failure. */
+/* Reads @path over the defaults. 0, or -EINVAL with one line in @ret_why: "file:line:column: key: what was
+ * found; what is allowed", or another negative errno (the file can't be read; also with a line). @ret_config
+ * is untouched on failure. */
 int config_load(const char *path, struct config *ret_config, char *ret_why, size_t why_bytes);
 
 /* The same from memory; @name stands for the file in messages. */
