@@ -78,6 +78,14 @@ static bool answer_worker(struct sampler *sampler, struct order *order)
 	return order->error != ORDER_OK || order->target_count || pass_on(sampler, order);
 }
 
+static enum order_error note_overflow(struct accounting *accounting, int without_room)
+{
+	if (without_room < 0)
+		return ORDER_E_NO_MEMORY;
+	accounting->node_overflow += (unsigned)without_room;
+	return ORDER_OK;
+}
+
 /* All windows asked for, as one tree and one profile. */
 static void answer_profile(struct sampler *sampler, struct order *order)
 {
@@ -91,32 +99,32 @@ static void answer_profile(struct sampler *sampler, struct order *order)
 		order->error = ORDER_E_NO_MEMORY;
 		return;
 	}
-	for (size_t i = 0; i < sampler->target_count; i++) {
+	for (size_t i = 0; order->error == ORDER_OK && i < sampler->target_count; i++) {
 		const struct target *target = sampler->targets[i];
 
 		if (!is_target_asked_for(order, target))
 			continue;
 		any = true;
-		accounting.node_overflow += calltree_add(sum, target->window);
+		order->error = note_overflow(&accounting, target_add_window_to(target, sum));
 		accounting_add(&accounting, &target->window_accounting);
 		period_ns = target->base_period_ns;
 		if (target->window_begin_ns < begin_ns)
 			begin_ns = target->window_begin_ns;
 	}
-	for (size_t i = 0; i < sampler->departed.count; i++) {
+	for (size_t i = 0; order->error == ORDER_OK && i < sampler->departed.count; i++) {
 		const struct departed_group *group = &sampler->departed.groups[i];
 
 		if (order->pid || !is_asked_for(order, 0, group->uid, group->pool))
 			continue;
 		any = true;
-		accounting.node_overflow += calltree_add(sum, group->tree);
+		order->error = note_overflow(&accounting, calltree_add(sum, group->tree));
 		accounting_add(&accounting, &group->accounting);
 		if (group->begin_ns < begin_ns)
 			begin_ns = group->begin_ns;
 	}
-	if (!any && (order->pid || order->pool[0]))
+	if (order->error == ORDER_OK && !any && (order->pid || order->pool[0]))
 		order->error = ORDER_E_NOT_FOUND;
-	else if (profile_from_calltree(sum, sampling->frames, &order->profile) < 0)
+	if (order->error == ORDER_OK && profile_from_calltree(sum, sampling->frames, &order->profile) < 0)
 		order->error = ORDER_E_NO_MEMORY;
 	if (order->profile) {
 		order->profile->accounting = accounting;
@@ -197,7 +205,7 @@ static void answer_metrics(struct sampler *sampler, struct order *order)
 		.accounting = sampling->accounting,
 	};
 	for (size_t i = 0; i < sampler->target_count; i++) {
-		metrics->tree_bytes += calltree_bytes(sampler->targets[i]->window);
+		metrics->tree_bytes += calltree_bytes(sampler->targets[i]->window.tree);
 		if (sampler->targets[i]->unit.open)
 			metrics->tree_bytes += calltree_bytes(sampler->targets[i]->unit.tree);
 	}
@@ -230,7 +238,7 @@ static void control(struct sampler *sampler, struct order *order)
 		else if (order->verb == ORDER_SUSPEND)
 			target_suspend(target);
 		else if (order->verb == ORDER_RESUME)
-			target_resume(target, sampling);
+			target_resume(target);
 		else
 			target_set_rate(target, order->period_ns);
 	}

@@ -12,15 +12,15 @@
 
 #include "symbols/cleanup.h"
 
-size_t calltree_add(struct calltree *into, const struct calltree *from)
+int calltree_add(struct calltree *into, const struct calltree *from)
 {
 	const struct calltree_node *nodes = calltree_nodes(from);
 	uint32_t count = calltree_count(from);
 	_cleanup_free_ uint32_t *places = malloc(count * sizeof(*places));
-	size_t without_room = 0;
+	int without_room = 0;
 
 	if (!places)
-		return count;
+		return -ENOMEM;
 	places[0] = CALLTREE_ROOT;
 	for (uint32_t i = 0; i < count; i++) {
 		struct calltree_node *node;
@@ -40,8 +40,8 @@ size_t calltree_add(struct calltree *into, const struct calltree *from)
 	return without_room;
 }
 
-static struct departed_group *find_or_make(
-	struct departed *departed, const char *pool, uid_t uid, uint32_t max_nodes, int *ret_error)
+struct departed_group *departed_group(
+	struct departed *departed, const char *pool, uid_t uid, uint32_t max_nodes)
 {
 	struct departed_group *group;
 
@@ -50,33 +50,15 @@ static struct departed_group *find_or_make(
 		if (group->uid == uid && strcmp(group->pool, pool) == 0)
 			return group;
 	}
-	if (departed->count == DEPARTED_MAX_GROUPS) {
-		*ret_error = -ENOSPC;
+	if (departed->count == DEPARTED_MAX_GROUPS)
 		return NULL;
-	}
 	group = &departed->groups[departed->count];
 	*group = (struct departed_group){.uid = uid, .begin_ns = UINT64_MAX};
 	snprintf(group->pool, sizeof(group->pool), "%s", pool);
-	*ret_error = calltree_new(max_nodes, &group->tree);
-	if (*ret_error < 0)
+	if (calltree_new(max_nodes, &group->tree) < 0)
 		return NULL;
 	departed->count++;
 	return group;
-}
-
-int departed_add(struct departed *departed, const char *pool, uid_t uid, uint32_t max_nodes,
-	const struct calltree *window, const struct accounting *accounting, uint64_t begin_ns)
-{
-	int error = 0;
-	struct departed_group *group = find_or_make(departed, pool, uid, max_nodes, &error);
-
-	if (!group)
-		return error;
-	group->accounting.node_overflow += calltree_add(group->tree, window);
-	accounting_add(&group->accounting, accounting);
-	if (begin_ns < group->begin_ns)
-		group->begin_ns = begin_ns;
-	return 0;
 }
 
 void departed_reset(struct departed *departed, const char *pool)

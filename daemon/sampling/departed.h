@@ -28,12 +28,13 @@ struct departed {
 	size_t count;
 };
 
-/* Adds a window. Returns 0, -ENOMEM, or -ENOSPC past the bound. */
-int departed_add(struct departed *departed, const char *pool, uid_t uid, uint32_t max_nodes,
-	const struct calltree *window, const struct accounting *accounting, uint64_t begin_ns);
+/* The group of a pool and uid, made if need be. NULL: no memory, or past the bound. */
+struct departed_group *departed_group(
+	struct departed *departed, const char *pool, uid_t uid, uint32_t max_nodes);
 
 /* Forgets the groups of @pool ("": all). */
 void departed_reset(struct departed *departed, const char *pool);
 
-/* Plays all of @from into @into, which have the same frame table. Returns how many nodes found no room. */
-size_t calltree_add(struct calltree *into, const struct calltree *from);
+/* Plays all of @from into @into, which have the same frame table. Returns how many nodes found no room, or
+ * -ENOMEM. */
+int calltree_add(struct calltree *into, const struct calltree *from);

@@ -4,197 +4,160 @@
  */
 #include "daemon/sampling/ledger.h"
 
-#include "daemon/profile/frame_table.h"
+#include <errno.h>
+#include <stdlib.h>
 
-enum time_class { TIME_CPU, TIME_QUEUE, TIME_OFF };
+#include "daemon/profile/frame_table.h"
 
 static uint64_t advance(uint64_t now, uint64_t then)
 {
 	return now > then ? now - then : 0;
 }
 
-static void charge(struct ledger *ledger, uint32_t node_index, enum time_class class, uint64_t ns)
+static uint64_t smaller(uint64_t a, uint64_t b)
 {
-	struct calltree_node *node = calltree_node(ledger->tree, node_index);
-
-	node->wall_ns += ns;
-	switch (class) {
-	case TIME_CPU:
-		node->cpu_ns += ns;
-		ledger->cpu_ns += ns;
-		break;
-	case TIME_QUEUE:
-		node->queue_ns += ns;
-		ledger->queue_ns += ns;
-		break;
-	case TIME_OFF:
-		ledger->off_ns += ns;
-		break;
-	}
+	return a < b ? a : b;
 }
 
-static uint32_t unread_node(struct ledger *ledger)
+void ledger_init(struct ledger *ledger, struct calltree *tree)
 {
-	bool overflow;
-
-	return calltree_child(ledger->tree, CALLTREE_ROOT, FRAME_UNREAD, 0, &overflow);
+	*ledger = (struct ledger){.tree = tree};
 }
 
-/* How far a process's clock has come since the ledger was opened. */
-static uint64_t clock_advance(uint64_t now_ns, int64_t opened_ns)
+void ledger_clear(struct ledger *ledger, uint64_t now_ns, const struct activity_clocks *clocks)
 {
-	int64_t advanced = (int64_t)now_ns - opened_ns;
+	bool open = ledger->open;
 
-	return advanced > 0 ? (uint64_t)advanced : 0;
+	calltree_clear(ledger->tree);
+	ledger_init(ledger, ledger->tree);
+	if (open)
+		ledger_open(ledger, now_ns, clocks);
 }
 
-/* Undoes up to @ns of what was charged to a node in one class. Returns how much it was. */
-static uint64_t take_back(struct ledger *ledger, uint32_t node_index, enum time_class class, uint64_t ns)
+void ledger_open(struct ledger *ledger, uint64_t now_ns, const struct activity_clocks *clocks)
 {
-	struct calltree_node *node = calltree_node(ledger->tree, node_index);
-	uint64_t there = class == TIME_CPU     ? node->cpu_ns
-			 : class == TIME_QUEUE ? node->queue_ns
-					       : node->wall_ns - node->cpu_ns - node->queue_ns;
-	uint64_t taken = ns < there ? ns : there;
-
-	node->wall_ns -= taken;
-	switch (class) {
-	case TIME_CPU:
-		node->cpu_ns -= taken;
-		ledger->cpu_ns -= taken;
-		break;
-	case TIME_QUEUE:
-		node->queue_ns -= taken;
-		ledger->queue_ns -= taken;
-		break;
-	case TIME_OFF:
-		ledger->off_ns -= taken;
-		break;
-	}
-	return taken;
-}
-
-/* The same for the whole tree, until @excess is gone. */
-static void trim(struct ledger *ledger, enum time_class class, uint64_t charged, uint64_t exact)
-{
-	uint64_t excess = advance(charged, exact);
-
-	for (uint32_t node = calltree_count(ledger->tree); excess && node--;)
-		excess -= take_back(ledger, node, class, excess);
-}
-
-void ledger_open(
-	struct ledger *ledger, struct calltree *tree, uint64_t now_ns, const struct activity_clocks *clocks)
-{
-	*ledger = (struct ledger){
-		.tree = tree,
-		.opened_ns = now_ns,
-		.opened_run_ns = (int64_t)clocks->run_ns,
-		.opened_queue_ns = (int64_t)clocks->queue_ns,
-		.last_ns = now_ns,
-		.last_switch_ins = clocks->switch_ins,
-		.running_node = CALLTREE_NONE,
-		.waiting_node = CALLTREE_NONE,
-	};
-}
-
-static void remember(
-	struct ledger *ledger, uint64_t now_ns, const struct activity_clocks *clocks, bool running)
-{
+	ledger->open = true;
+	ledger->opened_ns = now_ns;
+	ledger->opened = *clocks;
 	ledger->last_ns = now_ns;
-	ledger->last_switch_ins = clocks->switch_ins;
-	ledger->last_running = running;
 }
 
-void ledger_skip(struct ledger *ledger, uint64_t until_ns, const struct activity_clocks *clocks)
+struct ledger_times ledger_times(
+	const struct ledger *ledger, uint64_t now_ns, const struct activity_clocks *clocks)
 {
-	uint64_t charged = ledger->cpu_ns + ledger->queue_ns + ledger->off_ns;
-	uint64_t wall = advance(until_ns, ledger->opened_ns);
+	struct ledger_times times = ledger->times;
+	uint64_t wall, cpu, queue;
 
-	if (wall > charged)
-		charge(ledger, unread_node(ledger), TIME_OFF, wall - charged);
-	/* From here on the clocks count from where they stand now. */
-	ledger->opened_run_ns = (int64_t)clocks->run_ns - (int64_t)ledger->cpu_ns;
-	ledger->opened_queue_ns = (int64_t)clocks->queue_ns - (int64_t)ledger->queue_ns;
-	remember(ledger, until_ns, clocks, false);
+	if (!ledger->open)
+		return times;
+	/* The clocks and the time are read a moment apart: never more of them than of it. */
+	wall = advance(now_ns, ledger->opened_ns);
+	cpu = smaller(advance(clocks->run_ns, ledger->opened.run_ns), wall);
+	queue = smaller(advance(clocks->queue_ns, ledger->opened.queue_ns), wall - cpu);
+	times.cpu_ns += cpu;
+	times.queue_ns += queue;
+	times.off_ns += wall - cpu - queue;
+	return times;
 }
 
-void ledger_running(
-	struct ledger *ledger, uint32_t node, uint64_t now_ns, const struct activity_clocks *clocks)
+void ledger_close(struct ledger *ledger, uint64_t now_ns, const struct activity_clocks *clocks)
 {
-	uint64_t cpu = clock_advance(clocks->run_ns, ledger->opened_run_ns);
-	uint64_t queue = clock_advance(clocks->queue_ns, ledger->opened_queue_ns);
+	ledger->times = ledger_times(ledger, now_ns, clocks);
+	ledger->open = false;
+}
 
-	if (ledger->last_running && clocks->switch_ins == ledger->last_switch_ins) {
-		/* It has not been off the CPU to wait. Its clock lags; the wall clock does not. */
-		charge(ledger, node, TIME_CPU, advance(now_ns, ledger->last_ns));
+void ledger_add_unseen(struct ledger *ledger, uint64_t ns)
+{
+	ledger->times.unseen_ns += ns;
+}
+
+void ledger_sample(struct ledger *ledger, uint32_t node_index, bool running, uint64_t now_ns)
+{
+	struct calltree_node *node = calltree_node(ledger->tree, node_index);
+	/* A sample always weighs something, also the first of a unit that has only just begun. */
+	uint64_t weight_ns = advance(now_ns, ledger->last_ns) + 1;
+
+	if (running) {
+		node->cpu_ns += weight_ns;
+		ledger->running_weight_ns += weight_ns;
 	} else {
-		/* Up to date as of its last switch or scheduler tick; the rest follows at the next sample. */
-		if (cpu > ledger->cpu_ns)
-			charge(ledger, node, TIME_CPU, cpu - ledger->cpu_ns);
-		if (queue > ledger->queue_ns)
-			charge(ledger, node, TIME_QUEUE, queue - ledger->queue_ns);
+		node->wall_ns += weight_ns;
+		ledger->waiting_weight_ns += weight_ns;
 	}
-	ledger->running_node = node;
-	remember(ledger, now_ns, clocks, true);
+	ledger->last_ns = now_ns;
 }
 
-/* Brings what is charged in line with exact numbers. @last resort: time without a node to go to goes to
- * <unread>. */
-static void reconcile(
-	struct ledger *ledger, uint64_t now_ns, const struct activity_clocks *clocks, bool last_resort)
+/* @whole * @part / @parts, which is at most @whole. */
+static uint64_t share(uint64_t whole, uint64_t part, uint64_t parts)
 {
-	uint64_t wall = advance(now_ns, ledger->opened_ns);
-	uint64_t cpu = clock_advance(clocks->run_ns, ledger->opened_run_ns);
-	uint64_t queue = clock_advance(clocks->queue_ns, ledger->opened_queue_ns);
-	uint32_t running = ledger->running_node, waiting = ledger->waiting_node;
-	uint64_t off;
+	return parts ? (uint64_t)((unsigned __int128)whole * part / parts) : 0;
+}
 
-	/* The clocks and the time are read a moment apart. */
-	if (cpu > wall)
-		cpu = wall;
-	if (queue > wall - cpu)
-		queue = wall - cpu;
-	off = wall - cpu - queue;
+static void add_time(struct calltree *tree, uint32_t node_index, const struct ledger_times *times)
+{
+	struct calltree_node *node = calltree_node(tree, node_index);
 
-	if (running == CALLTREE_NONE && last_resort)
-		running = unread_node(ledger);
-	if (waiting == CALLTREE_NONE && last_resort)
-		waiting = unread_node(ledger);
+	node->cpu_ns += times->cpu_ns;
+	node->queue_ns += times->queue_ns;
+	node->wall_ns += times->cpu_ns + times->queue_ns + times->off_ns + times->unseen_ns;
+}
 
-	if (running != CALLTREE_NONE) {
-		if (ledger->cpu_ns > cpu && queue > ledger->queue_ns) {
-			uint64_t excess = ledger->cpu_ns - cpu, due = queue - ledger->queue_ns;
-			uint64_t moved = take_back(ledger, running, TIME_CPU, excess < due ? excess : due);
+/* What division has left over: to the heaviest node of its class, or to <unread> where the class has none. */
+static int add_rest(struct calltree *into, uint32_t heaviest, const struct ledger_times *rest)
+{
+	bool overflow = false;
 
-			charge(ledger, running, TIME_QUEUE, moved);
+	if (!rest->cpu_ns && !rest->queue_ns && !rest->off_ns && !rest->unseen_ns)
+		return 0;
+	if (heaviest == CALLTREE_NONE)
+		heaviest = calltree_child(into, CALLTREE_ROOT, FRAME_UNREAD, 0, &overflow);
+	add_time(into, heaviest, rest);
+	return overflow;
+}
+
+int ledger_add_to(const struct ledger *ledger, const struct ledger_times *times, struct calltree *into)
+{
+	const struct calltree_node *nodes = calltree_nodes(ledger->tree);
+	uint32_t count = calltree_count(ledger->tree);
+	uint32_t most_running = CALLTREE_NONE, most_waiting = CALLTREE_NONE;
+	uint64_t running = 0, waiting = 0;
+	struct ledger_times left = *times;
+	_cleanup_free_ uint32_t *places = malloc(count * sizeof(*places));
+	int without_room = 0;
+
+	if (!places)
+		return -ENOMEM;
+	places[0] = CALLTREE_ROOT;
+	for (uint32_t i = 0; i < count; i++) {
+		struct ledger_times own = {
+			.cpu_ns = share(times->cpu_ns, nodes[i].cpu_ns, ledger->running_weight_ns),
+			.queue_ns = share(times->queue_ns, nodes[i].cpu_ns, ledger->running_weight_ns),
+			.off_ns = share(times->off_ns, nodes[i].wall_ns, ledger->waiting_weight_ns),
+		};
+		bool overflow = false;
+
+		if (i > 0)
+			places[i] = calltree_child(
+				into, places[nodes[i].parent], nodes[i].frame, nodes[i].line, &overflow);
+		without_room += overflow;
+		calltree_node(into, places[i])->samples += nodes[i].samples;
+		calltree_node(into, places[i])->line_approximate_samples += nodes[i].line_approximate_samples;
+		add_time(into, places[i], &own);
+		left.cpu_ns -= own.cpu_ns;
+		left.queue_ns -= own.queue_ns;
+		left.off_ns -= own.off_ns;
+		if (nodes[i].cpu_ns > running) {
+			running = nodes[i].cpu_ns;
+			most_running = places[i];
 		}
-		if (cpu > ledger->cpu_ns)
-			charge(ledger, running, TIME_CPU, cpu - ledger->cpu_ns);
-		if (queue > ledger->queue_ns)
-			charge(ledger, running, TIME_QUEUE, queue - ledger->queue_ns);
+		if (nodes[i].wall_ns > waiting) {
+			waiting = nodes[i].wall_ns;
+			most_waiting = places[i];
+		}
 	}
-	if (waiting != CALLTREE_NONE && off > ledger->off_ns)
-		charge(ledger, waiting, TIME_OFF, off - ledger->off_ns);
-
-	if (!last_resort)
-		return;
-	/* What the wall clock overstated, or a clock that lagged: undone, so that the sums are exact. */
-	trim(ledger, TIME_CPU, ledger->cpu_ns, cpu);
-	trim(ledger, TIME_QUEUE, ledger->queue_ns, queue);
-	trim(ledger, TIME_OFF, ledger->off_ns, off);
-}
-
-void ledger_waiting(
-	struct ledger *ledger, uint32_t node, uint64_t now_ns, const struct activity_clocks *clocks)
-{
-	ledger->waiting_node = node;
-	reconcile(ledger, now_ns, clocks, false);
-	remember(ledger, now_ns, clocks, false);
-}
-
-void ledger_settle(struct ledger *ledger, uint64_t now_ns, const struct activity_clocks *clocks)
-{
-	reconcile(ledger, now_ns, clocks, true);
-	remember(ledger, now_ns, clocks, false);
+	without_room += add_rest(
+		into, most_running, &(struct ledger_times){.cpu_ns = left.cpu_ns, .queue_ns = left.queue_ns});
+	without_room += add_rest(into, most_waiting, &(struct ledger_times){.off_ns = left.off_ns});
+	without_room += add_rest(into, CALLTREE_NONE, &(struct ledger_times){.unseen_ns = left.unseen_ns});
+	return without_room;
 }

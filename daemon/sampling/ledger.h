@@ -2,18 +2,18 @@
  *
  * Time, conserved: what the kernel's exact clocks say of a process, laid on the nodes of a calltree.
  *
- * A process is always in one of three states: on a CPU, ready with no CPU (queue), or off the CPU waiting.
- * The kernel knows exactly how long it was in each (schedstat and the wall clock). Samples say where it was:
- * a sample finds it either running (or ready) or waiting. So time on the CPU and in the queue goes to the
- * function last seen running, and time off the CPU to the function last seen waiting. Each class of time is
- * divided by samples, its sum is exact, and a function that sleeps 9 ms and is found asleep 9 times of 10 is
- * never charged with the CPU its neighbour used in between, as it would be if an interval went whole to the
- * stack that ended it.
+ * A process is always in one of three states: on a CPU, ready with no CPU (queue), or off the CPU, waiting.
+ * How long it was in each the kernel knows exactly (schedstat and the wall clock), but for a running process
+ * only up to its last scheduler tick or switch. Samples know where it was: each finds it running (or ready
+ * to), or waiting. So the clocks say how much time of each class there is, and the samples divide it within
+ * the class: CPU and queue time among the functions that were found running, by the time each of those
+ * samples stands for; the rest among those found waiting. The sums are exact, the division is unbiased, and a
+ * function that sleeps 9 ms of 10 is not charged with the CPU that its neighbour used in between, as it would
+ * be if the clock's advance went to whichever stack ended an interval (docs/DECISIONS.md has the figures of
+ * both and of others).
  *
- * The kernel brings the clock of a running process up to date only at its scheduler tick or at a switch.
- * Between two samples that both found it running with no switch-in in between, the wall clock stands in; what
- * that overstates (it was preempted) is moved from CPU to queue when the exact numbers are known, which is
- * whenever the process is off the CPU.
+ * While samples come in, a node's cpu_ns and wall_ns are weights: the time its running and its waiting
+ * samples stand for. ledger_add_to() turns them into time.
  */
 #pragma once
 
@@ -23,35 +23,45 @@
 #include "reader/activity.h"
 #include "daemon/profile/calltree.h"
 
-struct ledger {
-	struct calltree *tree; /* borrowed */
-	uint64_t opened_ns;    /* CLOCK_MONOTONIC */
-	int64_t opened_run_ns,
-		opened_queue_ns; /* what the clocks stood at, less what was skipped: may be negative */
-	uint64_t cpu_ns, queue_ns, off_ns; /* charged so far; their sum is the tree's wall_ns */
-	uint64_t last_ns;
-	uint64_t last_switch_ins;
-	bool last_running;
-	uint32_t running_node, waiting_node; /* CALLTREE_NONE: none seen yet */
+struct ledger_times {
+	uint64_t cpu_ns, queue_ns, off_ns;
+	uint64_t unseen_ns; /* nobody watched: goes to <unread> */
 };
 
-/* Begins at @now_ns, when the process's clocks stood at @clocks. */
-void ledger_open(
-	struct ledger *ledger, struct calltree *tree, uint64_t now_ns, const struct activity_clocks *clocks);
+struct ledger {
+	struct calltree *tree;     /* borrowed: holds weights */
+	struct ledger_times times; /* of the stretches that are closed */
+	bool open;                 /* a stretch is */
+	uint64_t opened_ns;        /* CLOCK_MONOTONIC */
+	struct activity_clocks opened;
+	uint64_t last_ns;                              /* the last sample, or the stretch's beginning */
+	uint64_t running_weight_ns, waiting_weight_ns; /* sums of the nodes' */
+};
 
-/* The time before @until_ns was not watched: charges what is not charged yet, up to then, to <unread>,
- * without CPU; @clocks are those at @until_ns. */
-void ledger_skip(struct ledger *ledger, uint64_t until_ns, const struct activity_clocks *clocks);
+/* An empty ledger over an empty tree. */
+void ledger_init(struct ledger *ledger, struct calltree *tree);
 
-/* A sample found the process running (or ready to) in @node. */
-void ledger_running(
-	struct ledger *ledger, uint32_t node, uint64_t now_ns, const struct activity_clocks *clocks);
+/* Forgets everything; a stretch that is open goes on from @now_ns, when the clocks stood at @clocks. */
+void ledger_clear(struct ledger *ledger, uint64_t now_ns, const struct activity_clocks *clocks);
 
-/* A sample found it waiting in @node, so that @clocks are exact. */
-void ledger_waiting(
-	struct ledger *ledger, uint32_t node, uint64_t now_ns, const struct activity_clocks *clocks);
+/* A stretch of time that is watched begins at @now_ns, when the process's clocks stood at @clocks. */
+void ledger_open(struct ledger *ledger, uint64_t now_ns, const struct activity_clocks *clocks);
 
-/* Charges all that is left up to @now_ns, so that the tree's sums equal the clocks' advance exactly; time of
- * a class that no sample was found in goes to <unread>. @clocks must be exact (the process is off the CPU),
- * or at least what is to be believed. */
-void ledger_settle(struct ledger *ledger, uint64_t now_ns, const struct activity_clocks *clocks);
+/* It ends. @clocks should be exact (the process is off the CPU); where they are not, they are what is
+ * believed. */
+void ledger_close(struct ledger *ledger, uint64_t now_ns, const struct activity_clocks *clocks);
+
+/* So much time passed that nobody watched. */
+void ledger_add_unseen(struct ledger *ledger, uint64_t ns);
+
+/* A sample found the process in @node: running (or ready to), or waiting. */
+void ledger_sample(struct ledger *ledger, uint32_t node, bool running, uint64_t now_ns);
+
+/* The times so far, an open stretch's as of @now_ns and @clocks. */
+struct ledger_times ledger_times(
+	const struct ledger *ledger, uint64_t now_ns, const struct activity_clocks *clocks);
+
+/* Adds the tree to @into, weights turned into @times: what is added sums up to them exactly. Time of a class
+ * in which no sample was found goes to <unread>. Returns the number of nodes for which @into had no room, or
+ * -ENOMEM. */
+int ledger_add_to(const struct ledger *ledger, const struct ledger_times *times, struct calltree *into);

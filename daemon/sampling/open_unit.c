@@ -43,7 +43,8 @@ int open_unit_begin(struct open_unit *unit, struct sampling *sampling, const str
 			},
 	};
 	copy_label(unit->labels.pool, sizeof(unit->labels.pool), owner->pool);
-	ledger_open(&unit->ledger, tree, begin_ns, clocks);
+	ledger_init(&unit->ledger, tree);
+	ledger_open(&unit->ledger, begin_ns, clocks);
 	return 0;
 }
 
@@ -66,8 +67,7 @@ static void discard(struct open_unit *unit)
 	unit->collecting = false;
 	unit->labels.profiling = false;
 	calltree_clear(unit->tree);
-	unit->ledger.running_node = CALLTREE_NONE;
-	unit->ledger.waiting_node = CALLTREE_NONE;
+	unit->ledger.running_weight_ns = unit->ledger.waiting_weight_ns = 0;
 	unit->labels.accounting = (struct accounting){0};
 }
 
@@ -94,25 +94,45 @@ void open_unit_adopt(struct open_unit *unit, struct sampling *sampling, const st
 		discard(unit);
 }
 
-void open_unit_cap(struct open_unit *unit, uint64_t now_ns, uint64_t auto_max_ns)
+void open_unit_cap(
+	struct open_unit *unit, uint64_t now_ns, const struct activity_clocks *clocks, uint64_t auto_max_ns)
 {
 	if (!unit->collecting || !unit->automatic || unit->adopted || now_ns - unit->begin_ns <= auto_max_ns)
 		return;
 	unit->collecting = false;
 	unit->labels.capped = true;
+	ledger_close(&unit->ledger, now_ns, clocks);
 }
 
-/* A unit that stopped collecting still has a duration; what it did not watch is <unread>. */
-static void settle(struct open_unit *unit, uint64_t end_ns, const struct activity_clocks *clocks)
+/* The tree with its weights turned into time, as a profile. */
+static int make_profile(struct open_unit *unit, struct sampling *sampling, const struct ledger_times *times)
 {
 	struct unit_result *labels = &unit->labels;
+	struct calltree *timed = sampling_take_tree(sampling);
+	int r;
 
-	labels->duration_ns = end_ns > unit->begin_ns ? end_ns - unit->begin_ns : 0;
-	if (labels->capped)
-		ledger_skip(&unit->ledger, unit->begin_ns + labels->duration_ns, clocks);
-	ledger_settle(&unit->ledger, unit->begin_ns + labels->duration_ns, clocks);
-	labels->cpu_ns = unit->ledger.cpu_ns;
-	labels->queue_ns = unit->ledger.queue_ns;
+	if (!timed)
+		return -ENOMEM;
+	r = ledger_add_to(&unit->ledger, times, timed);
+	if (r >= 0) {
+		labels->accounting.node_overflow += (unsigned)r;
+		r = profile_from_calltree(timed, sampling->frames, &labels->profile);
+	}
+	if (r == 0) {
+		labels->profile->period_ns = labels->period_ns;
+		labels->profile->duration_ns = labels->duration_ns;
+		labels->profile->accounting = labels->accounting;
+		labels->frame_count = (uint32_t)labels->profile->frame_count;
+	}
+	sampling_give_tree(sampling, timed);
+	return r;
+}
+
+static void note_counters(struct open_unit *unit, const struct counters *counters)
+{
+	unit->labels.counters = *counters;
+	unit->labels.counters.gc_runs -= unit->gc_runs;
+	unit->labels.counters.gc_collected -= unit->gc_collected;
 }
 
 int open_unit_end(struct open_unit *unit, struct sampling *sampling, uint64_t end_ns,
@@ -121,25 +141,22 @@ int open_unit_end(struct open_unit *unit, struct sampling *sampling, uint64_t en
 {
 	struct unit_result *labels = &unit->labels;
 	struct unit_result *result = NULL;
+	struct ledger_times times;
 	int r = 0;
 
-	settle(unit, end_ns, clocks);
-	if (counters) {
-		labels->counters = *counters;
-		labels->counters.gc_runs -= unit->gc_runs;
-		labels->counters.gc_collected -= unit->gc_collected;
-	}
+	labels->duration_ns = end_ns > unit->begin_ns ? end_ns - unit->begin_ns : 0;
+	times = ledger_times(&unit->ledger, end_ns, clocks);
+	/* What came before it was attached, or after it was capped. */
+	if (labels->duration_ns > times.cpu_ns + times.queue_ns + times.off_ns)
+		times.unseen_ns = labels->duration_ns - times.cpu_ns - times.queue_ns - times.off_ns;
+	labels->cpu_ns = times.cpu_ns;
+	labels->queue_ns = times.queue_ns;
+	if (counters)
+		note_counters(unit, counters);
 	labels->tree_peak_bytes = calltree_bytes(unit->tree);
 	labels->node_count = calltree_count(unit->tree) - 1;
-	if (labels->profiling) {
-		r = profile_from_calltree(unit->tree, sampling->frames, &labels->profile);
-		if (r == 0) {
-			labels->profile->period_ns = labels->period_ns;
-			labels->profile->duration_ns = labels->duration_ns;
-			labels->profile->accounting = labels->accounting;
-			labels->frame_count = (uint32_t)labels->profile->frame_count;
-		}
-	}
+	if (labels->profiling)
+		r = make_profile(unit, sampling, &times);
 	if (r == 0) {
 		result = unit_result_new(labels);
 		if (!result && labels->profile)

@@ -48,7 +48,8 @@ void open_unit_set_request(struct open_unit *unit, const struct request *request
 void open_unit_adopt(struct open_unit *unit, struct sampling *sampling, const struct trace_context *context);
 
 /* Stops collecting when an automatic unit has run longer than the limit. */
-void open_unit_cap(struct open_unit *unit, uint64_t now_ns, uint64_t auto_max_ns);
+void open_unit_cap(
+	struct open_unit *unit, uint64_t now_ns, const struct activity_clocks *clocks, uint64_t auto_max_ns);
 
 /* Ends it at @end_ns, when the process's clocks stood at @clocks, and makes its result. @counters may be
  * NULL. The caller owns a reference. -ENOMEM: the unit has ended without a result. */

@@ -94,16 +94,14 @@ void requests_end_unit(struct target *target, struct sampling *sampling, uint64_
 
 static void close_window(struct target *target, uint64_t end_ns, const struct activity_clocks *clocks)
 {
-	if (target->window_open)
-		ledger_settle(&target->window_ledger, end_ns, clocks);
-	target->window_open = false;
+	if (target->window.open)
+		ledger_close(&target->window, end_ns, clocks);
 }
 
 static void open_window(struct target *target, uint64_t begin_ns, const struct activity_clocks *clocks)
 {
-	if (!target->window_open)
-		ledger_open(&target->window_ledger, target->window, begin_ns, clocks);
-	target->window_open = true;
+	if (!target->window.open)
+		ledger_open(&target->window, begin_ns, clocks);
 }
 
 static void leave_request(struct target *target, struct sampling *sampling, uint64_t end_ns,
@@ -145,7 +143,7 @@ static void enter_request(struct target *target, struct sampling *sampling, cons
 	/* A window holds only what was watched; a unit says how long it was before it was. */
 	open_window(target, target->ticked ? begin_ns : now_ns, &then);
 	if (begin_unit(target, sampling, true, begin_ns, &then) && !target->ticked)
-		ledger_skip(&target->unit.ledger, now_ns, clocks);
+		ledger_open(&target->unit.ledger, now_ns, clocks);
 }
 
 /* A handle is the time at which begin() was called. One that can't be is only a name. */

@@ -132,6 +132,22 @@ static void add_target(struct sampler *sampler, struct sampler_command *command)
 	join_cadence(sampler, target, monotonic_now_ns());
 }
 
+/* What it did since the last reset stays part of its pool's profile. */
+static void leave_window(struct sampler *sampler, const struct target *target)
+{
+	struct departed_group *group = departed_group(&sampler->departed, target->identity.pool,
+		target->identity.uid, sampler->sampling.options.max_nodes);
+	int without_room;
+
+	if (!group)
+		return;
+	without_room = target_add_window_to(target, group->tree);
+	accounting_add(&group->accounting, &target->window_accounting);
+	group->accounting.node_overflow += without_room > 0 ? (unsigned)without_room : 0;
+	if (target->window_begin_ns < group->begin_ns)
+		group->begin_ns = target->window_begin_ns;
+}
+
 static void remove_target(struct sampler *sampler, struct target *target)
 {
 	struct sampling *sampling = &sampler->sampling;
@@ -142,10 +158,7 @@ static void remove_target(struct sampler *sampler, struct target *target)
 	sampler->targets[place] = sampler->targets[--sampler->target_count];
 	sampler->cadence_users[target->cadence]--;
 	epoll_ctl(sampler->epoll_fd, EPOLL_CTL_DEL, target->pidfd, NULL);
-	target_close_window(target);
-	departed_add(&sampler->departed, target->identity.pool, target->identity.uid,
-		sampling->options.max_nodes, target->window, &target->window_accounting,
-		target->window_begin_ns);
+	leave_window(sampler, target);
 	target_free(target, sampling);
 }
 

@@ -18,12 +18,15 @@ struct target *target_new(
 {
 	struct target *target = calloc(1, sizeof(*target));
 
-	if (!target || calltree_new(sampling->options.max_nodes, &target->window) < 0) {
+	struct calltree *tree = NULL;
+
+	if (!target || calltree_new(sampling->options.max_nodes, &tree) < 0) {
 		free(target);
 		php_process_close(process);
 		close(pidfd);
 		return NULL;
 	}
+	ledger_init(&target->window, tree);
 	target->identity = *identity;
 	target->process = process;
 	target->pidfd = pidfd;
@@ -32,13 +35,6 @@ struct target *target_new(
 	target->window_begin_ns = monotonic_now_ns();
 	target->idle = true;
 	return target;
-}
-
-void target_close_window(struct target *target)
-{
-	if (target->window_open)
-		ledger_settle(&target->window_ledger, target->last_ns, &target->clocks);
-	target->window_open = false;
 }
 
 void target_set_rate(struct target *target, uint64_t period_ns)
@@ -53,7 +49,7 @@ void target_set_rate(struct target *target, uint64_t period_ns)
 void target_free(struct target *target, struct sampling *sampling)
 {
 	requests_end_unit(target, sampling, target->last_ns, &target->clocks, NULL);
-	calltree_free(target->window);
+	calltree_free(target->window.tree);
 	php_process_close(target->process);
 	close(target->pidfd);
 	free(target);
@@ -99,25 +95,18 @@ static uint32_t find_node(struct calltree *tree, struct sampling *sampling, int 
 	return node;
 }
 
-static void charge(struct calltree *tree, struct ledger *ledger, uint32_t node, bool counts, bool at_rest,
-	uint64_t now_ns, const struct activity_clocks *clocks)
+static void charge(struct ledger *ledger, uint32_t node, bool counts, bool running, uint64_t now_ns)
 {
-	calltree_node(tree, node)->samples += counts;
-	if (at_rest)
-		ledger_waiting(ledger, node, now_ns, clocks);
-	else
-		ledger_running(ledger, node, now_ns, clocks);
+	calltree_node(ledger->tree, node)->samples += counts;
+	ledger_sample(ledger, node, running, now_ns);
 }
 
-static void charge_all(
-	struct target *target, bool counts, uint64_t now_ns, const struct activity_clocks *clocks)
+static void charge_all(struct target *target, bool counts, uint64_t now_ns)
 {
-	if (target->window_open)
-		charge(target->window, &target->window_ledger, target->window_node, counts, target->at_rest,
-			now_ns, clocks);
+	if (target->window.open)
+		charge(&target->window, target->window_node, counts, !target->at_rest, now_ns);
 	if (target->unit.open && target->unit.collecting)
-		charge(target->unit.tree, &target->unit.ledger, target->unit_node, counts, target->at_rest,
-			now_ns, clocks);
+		charge(&target->unit.ledger, target->unit_node, counts, !target->at_rest, now_ns);
 }
 
 static void note(struct target *target, struct sampling *sampling, const struct accounting *tick)
@@ -161,20 +150,21 @@ static void look(struct target *target, struct sampling *sampling, uint64_t now_
 		tick->unreadable = 1;
 	tick->torn_retried = answer == 0 && sample->retries > 0;
 
-	open_unit_cap(&target->unit, now_ns, sampling->options.auto_max_ns);
-	if (target->window_open)
+	open_unit_cap(&target->unit, now_ns, clocks, sampling->options.auto_max_ns);
+	if (target->window.open)
 		target->window_node = find_node(
-			target->window, sampling, answer, sample, sampling->options.max_depth, tick);
+			target->window.tree, sampling, answer, sample, sampling->options.max_depth, tick);
 	if (target->unit.open && target->unit.collecting)
 		target->unit_node = find_node(
 			target->unit.tree, sampling, answer, sample, target->unit.labels.max_depth, tick);
-	charge_all(target, readable, now_ns, clocks);
+	charge_all(target, readable, now_ns);
 }
 
-/* Grid points that passed before it joined its cadence are not its own. */
+/* Deadlines that passed before it joined its cadence are not its own; they are half a period apart at least.
+ */
 static uint64_t own_expected(const struct target *target, const struct cadence_due *due, uint64_t now_ns)
 {
-	uint64_t possible = 1 + (now_ns - target->joined_ns) / target->period_ns;
+	uint64_t possible = 1 + (now_ns - target->joined_ns) / (target->period_ns / 2);
 
 	return due->expected < possible ? due->expected : possible;
 }
@@ -199,8 +189,8 @@ enum target_fate target_tick(struct target *target, struct sampling *sampling, c
 			tick.idle = 1;
 		} else {
 			tick.unchanged = 1;
-			open_unit_cap(&target->unit, now_ns, sampling->options.auto_max_ns);
-			charge_all(target, true, now_ns, &clocks);
+			open_unit_cap(&target->unit, now_ns, &clocks, sampling->options.auto_max_ns);
+			charge_all(target, true, now_ns);
 		}
 	} else {
 		/* In this order: a system call seen between two equal switch-in counts, this one and the next
@@ -276,38 +266,47 @@ enum order_error target_finish(struct target *target, struct sampling *sampling,
 
 void target_suspend(struct target *target)
 {
+	uint64_t now_ns = monotonic_now_ns();
+	struct activity_clocks clocks = target->clocks;
+
+	if (target->suspended)
+		return;
 	target->suspended = true;
+	activity_read_clocks(php_process_activity(target->process), &clocks);
+	if (target->window.open)
+		ledger_close(&target->window, now_ns, &clocks);
+	if (target->unit.open)
+		ledger_close(&target->unit.ledger, now_ns, &clocks);
 }
 
-void target_resume(struct target *target, struct sampling *sampling)
+void target_resume(struct target *target)
 {
-	struct activity_clocks clocks;
-	uint64_t now_ns = monotonic_now_ns();
-
 	if (!target->suspended)
 		return;
 	target->suspended = false;
-	target->joined_ns = now_ns;
+	target->joined_ns = target->last_ns = monotonic_now_ns();
 	target->at_rest = false;
-	if (activity_read_clocks(php_process_activity(target->process), &clocks) < 0)
-		return;
-	if (target->unit.open)
-		ledger_skip(&target->unit.ledger, now_ns, &clocks);
-	if (target->window_open)
-		ledger_open(&target->window_ledger, target->window, now_ns, &clocks);
-	target->clocks = clocks;
-	target->last_ns = now_ns;
+	activity_read_clocks(php_process_activity(target->process), &target->clocks);
+	if (!target->idle)
+		ledger_open(&target->window, target->last_ns, &target->clocks);
+	if (target->unit.open && target->unit.collecting)
+		ledger_open(&target->unit.ledger, target->last_ns, &target->clocks);
 }
 
 void target_reset(struct target *target, uint64_t now_ns)
 {
-	calltree_clear(target->window);
+	ledger_clear(&target->window, target->last_ns, &target->clocks);
 	target->window_accounting = (struct accounting){0};
 	target->window_begin_ns = now_ns;
 	/* Proved or not, the next tick looks again and finds its place in the empty tree. */
 	target->at_rest = false;
-	if (target->window_open)
-		ledger_open(&target->window_ledger, target->window, target->last_ns, &target->clocks);
+}
+
+int target_add_window_to(const struct target *target, struct calltree *into)
+{
+	struct ledger_times times = ledger_times(&target->window, target->last_ns, &target->clocks);
+
+	return ledger_add_to(&target->window, &times, into);
 }
 
 static void copy(char *into, size_t bytes, const char *text)

@@ -50,10 +50,8 @@ struct target {
 	struct trace_context finished_context; /* that of the unit finished last */
 
 	struct open_unit unit;
-	struct calltree *window;
+	struct ledger window; /* since the last reset; open while not idle. Owns its tree */
 	uint64_t window_begin_ns;
-	struct ledger window_ledger;
-	bool window_open;                /* its ledger is: not while idle */
 	uint32_t window_node, unit_node; /* where the last sample was charged */
 	struct accounting window_accounting, accounting;
 };
@@ -61,9 +59,6 @@ struct target {
 /* Takes over @process and @pidfd. NULL: no memory (both are closed). */
 struct target *target_new(
 	struct sampling *sampling, const struct discovered *identity, struct php_process *process, int pidfd);
-
-/* Charges what is left to charge in its window. */
-void target_close_window(struct target *target);
 
 /* Its own rate, but for units that ask for another. */
 void target_set_rate(struct target *target, uint64_t period_ns);
@@ -81,9 +76,12 @@ enum order_error target_finish(struct target *target, struct sampling *sampling,
 	const struct trace_context *context, struct unit_result **ret_result);
 
 void target_suspend(struct target *target);
-void target_resume(struct target *target, struct sampling *sampling);
+void target_resume(struct target *target);
 
 /* Empties its window. */
 void target_reset(struct target *target, uint64_t now_ns);
+
+/* Adds its window, in time, to @into. Returns the number of nodes for which there was no room, or -ENOMEM. */
+int target_add_window_to(const struct target *target, struct calltree *into);
 
 void target_report(const struct target *target, uint64_t now_ns, struct target_report *ret_report);
