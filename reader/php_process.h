@@ -21,9 +21,10 @@
 #define PHP_PROCESS_MAX_RETRIES 5
 
 enum {
-	PHP_PROCESS_E_IDLE = 64, /* no PHP code on its stack: between requests */
-	PHP_PROCESS_E_TORN,	 /* it kept moving; @frames hold the outer frames two snapshots agree on */
-	PHP_PROCESS_E_UNREADABLE,/* its memory made no sense or could not be read this time */
+	PHP_PROCESS_E_IDLE = 64,  /* no PHP function on its stack: between requests, or PHP itself is at work
+				   * (it  compiles the main script, starts or ends a request) */
+	PHP_PROCESS_E_TORN,       /* it kept moving; @frames hold the outer frames two snapshots agree on */
+	PHP_PROCESS_E_UNREADABLE, /* its memory made no sense or could not be read this time */
 	PHP_PROCESS_E_GONE,
 };
 
@@ -31,16 +32,18 @@ struct php_sample {
 	struct frame frames[STACK_MAX_FRAMES]; /* leaf first */
 	size_t count;
 	size_t omitted, omitted_after; /* see struct raw_stack */
-	unsigned retries;	       /* snapshots taken beyond the first */
+	unsigned retries;              /* snapshots taken beyond the first */
 	struct request request;
 };
 
 struct php_process;
 
-/* Examines @pid and gets ready to sample it. The process is not touched. Errors: PHP_BINARY_E_* with the reason in @ret_why,
- * REMOTE_E_GONE, -EPERM, other negative errno (each with a sentence in @ret_why). */
-int php_process_open(pid_t pid, const struct frame_names *names, struct php_process **ret_process, char *ret_why,
-	size_t why_bytes);
+/* Examines @pid and gets ready to sample it. The process is not touched. @names must outlive the process.
+ * Errors: PHP_BINARY_E_*, -ESRCH (it has ended), -EPERM, -EACCES, -ENOSYS, other negative errno; each with a
+ * sentence in
+ * @ret_why (may be NULL) that names cause and remedy. */
+int php_process_open(pid_t pid, const struct frame_names *names, struct php_process **ret_process,
+	char *ret_why, size_t why_bytes);
 void php_process_close(struct php_process *process);
 DEFINE_CLEANUP(struct php_process, php_process_close)
 
@@ -48,9 +51,13 @@ pid_t php_process_pid(const struct php_process *process);
 const struct php_binary *php_process_binary(const struct php_process *process);
 struct activity *php_process_activity(struct php_process *process);
 
-/* Takes one sample: 0, or PHP_PROCESS_E_*, or a negative errno. @ret_sample is valid for 0 and PHP_PROCESS_E_TORN;
- * its request part also for PHP_PROCESS_E_IDLE. Allocates nothing in steady state. */
+/* Takes one sample: 0, or PHP_PROCESS_E_*, or a negative errno. @ret_sample is valid for 0 and
+ * PHP_PROCESS_E_TORN; its request part also for PHP_PROCESS_E_IDLE. One system call, and no allocation, in
+ * steady state. */
 int php_process_sample(struct php_process *process, struct php_sample *ret_sample);
+
+/* Functions its cache holds: for the program's own metrics. */
+uint64_t php_process_functions(const struct php_process *process);
 
 /* PHP's counters, read now. */
 int php_process_counters(struct php_process *process, struct counters *ret_counters);

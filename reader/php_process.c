@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One sample of one process, from the snapshot to named frames. Here the parts of this room meet: the view
+ * reads, the stack is walked, the request is looked at, functions are named, all within one instant of the
+ * view, so that in steady state one system call serves them all.
+ *
+ * The target runs on meanwhile. If it moved, the snapshot is taken again at once, a few times. One that moves
+ * all the time is not given up: the outer frames that the last two snapshots agree on were there all along,
+ * and the sample is charged to the innermost of them.
+ */
+#include "reader/php_process.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reader/refusal.h"
+#include "reader/remote.h"
+#include "reader/view.h"
+
+/* What the main span reads beyond the last stack: frames that will be pushed until the next sample. */
+#define SPAN_SLACK_BYTES 2048
+/* A stack that got smaller lets the main span shrink by this part of the difference a sample. */
+#define SPAN_SHRINK_DIVISOR 16
+
+struct php_process {
+	pid_t pid;
+	const struct frame_names *names;
+	struct php_binary *binary;
+	struct view *view;
+	struct function_cache *functions;
+	struct request_reader *requests;
+	struct activity *activity;
+
+	remote_addr stack_page; /* the main span that the next refresh will read */
+	size_t stack_bytes;
+
+	/* Of the last two snapshots. */
+	struct raw_stack stacks[2];
+	bool whole[2]; /* walked to its outer end */
+};
+
+static int read_process(
+	void *context, const struct remote_span *spans, size_t span_count, size_t *ret_failed_span)
+{
+	return remote_read(*(const pid_t *)context, spans, span_count, ret_failed_span);
+}
+
+/* Replaces what the parts say of a negative errno by a sentence that names the cause. */
+static int refuse(pid_t pid, int error, char *ret_why, size_t why_bytes)
+{
+	struct refusal_facts facts;
+
+	if (error < 0 && ret_why && why_bytes > 0) {
+		refusal_collect(pid, &facts);
+		refusal_explain(pid, error, &facts, ret_why, why_bytes);
+	}
+	return error;
+}
+
+int php_process_open(pid_t pid, const struct frame_names *names, struct php_process **ret_process,
+	char *ret_why, size_t why_bytes)
+{
+	_cleanup_(php_process_closep) struct php_process *process = calloc(1, sizeof(*process));
+	const struct layout *layout;
+	struct memory memory;
+	int r;
+
+	if (!process)
+		return refuse(pid, -ENOMEM, ret_why, why_bytes);
+	process->pid = pid;
+	process->names = names;
+	memory = remote_memory(&process->pid);
+	r = php_binary_examine(pid, &memory, &process->binary, ret_why, why_bytes);
+	if (r != 0)
+		return refuse(pid, r, ret_why, why_bytes);
+
+	layout = process->binary->layout;
+	r = view_new(read_process, &process->pid, process->binary->executor_globals + layout->eg_vm_stack_top,
+		layout->eg_current_execute_data + sizeof(uint64_t) - layout->eg_vm_stack_top, &process->view);
+	if (r == 0)
+		r = function_cache_new(layout, process->binary->executor_globals, &process->functions);
+	if (r == 0)
+		r = request_reader_new(process->binary, pid, &process->requests);
+	if (r == 0)
+		r = activity_open(pid, &process->activity);
+	if (r != 0)
+		return refuse(pid, r, ret_why, why_bytes);
+	*ret_process = TAKE(process);
+	return 0;
+}
+
+void php_process_close(struct php_process *process)
+{
+	if (!process)
+		return;
+	if (process->activity)
+		activity_close(process->activity);
+	if (process->requests)
+		request_reader_free(process->requests);
+	function_cache_free(process->functions);
+	view_free(process->view);
+	if (process->binary)
+		php_binary_free(process->binary);
+	free(process);
+}
+
+pid_t php_process_pid(const struct php_process *process)
+{
+	return process->pid;
+}
+
+const struct php_binary *php_process_binary(const struct php_process *process)
+{
+	return process->binary;
+}
+
+struct activity *php_process_activity(struct php_process *process)
+{
+	return process->activity;
+}
+
+uint64_t php_process_functions(const struct php_process *process)
+{
+	return function_cache_entries(process->functions);
+}
+
+/* Sets the next main span: at once as large as the stack was, and smaller only slowly, since what went deep
+ * will go deep again. */
+static void predict_stack(struct php_process *process, const struct raw_stack *stack)
+{
+	size_t wanted = stack->used_bytes + SPAN_SLACK_BYTES;
+
+	if (stack->page == 0)
+		return;
+	if (wanted > VIEW_MAX_SPAN_BYTES)
+		wanted = VIEW_MAX_SPAN_BYTES;
+	if (stack->page != process->stack_page || wanted > process->stack_bytes)
+		process->stack_bytes = wanted;
+	else
+		process->stack_bytes -= (process->stack_bytes - wanted) / SPAN_SHRINK_DIVISOR;
+	process->stack_page = stack->page;
+}
+
+/* Is the result of a part worth another snapshot? Memory that makes no sense may have been caught in motion.
+ */
+static bool may_pass(int r)
+{
+	return r == VIEW_E_TORN || r == VIEW_E_FULL || r == REMOTE_E_FAULT || r == STACK_E_CORRUPT;
+}
+
+static int read_request(struct php_process *process, struct php_sample *sample)
+{
+	bool is_new = false;
+	int r = request_read(process->requests, process->view, &sample->request, &is_new);
+
+	if (r == 0 && is_new)
+		function_cache_new_request(process->functions);
+	return r;
+}
+
+static int name_frames(struct php_process *process, const struct raw_stack *stack, struct php_sample *sample)
+{
+	struct named_stack named = {.frames = sample->frames};
+	int r = function_cache_name(process->functions, process->view, stack, process->names, &named);
+
+	if (r != 0)
+		return r;
+	sample->count = named.count;
+	sample->omitted = named.omitted;
+	sample->omitted_after = named.omitted_after;
+	return 0;
+}
+
+/* One snapshot into stacks[@which]: 0, PHP_PROCESS_E_IDLE, or what a part said. */
+static int take_snapshot(struct php_process *process, unsigned which, struct php_sample *sample)
+{
+	const struct layout *layout = process->binary->layout;
+	struct raw_stack *stack = &process->stacks[which];
+	int refreshed, walked, r;
+
+	process->whole[which] = false;
+	refreshed = view_refresh(process->view, process->stack_page, process->stack_bytes);
+	if (refreshed != 0 && refreshed != VIEW_E_TORN)
+		return refreshed;
+	walked = stack_walk(process->view, layout, stack);
+	process->whole[which] = walked == 0;
+	predict_stack(process, stack);
+	if (refreshed != 0)
+		return refreshed;
+	if (walked != 0 && walked != STACK_E_IDLE)
+		return walked;
+
+	r = read_request(process, sample);
+	if (r == 0 && walked == 0)
+		r = name_frames(process, stack, sample);
+	if (r == 0 && walked == STACK_E_IDLE)
+		r = PHP_PROCESS_E_IDLE;
+	return r;
+}
+
+/* How many frames, counted from the outer end, are in @stack without a gap. */
+static size_t outer_frames(const struct raw_stack *stack)
+{
+	return stack->omitted > 0 ? stack->count - stack->omitted_after - 1 : stack->count;
+}
+
+/* Leaves in @newer what it and @older agree on, from the outer end inwards. */
+static void keep_agreed(struct raw_stack *newer, const struct raw_stack *older)
+{
+	size_t most = outer_frames(newer) < outer_frames(older) ? outer_frames(newer) : outer_frames(older);
+	size_t agreed = 0;
+
+	while (agreed < most) {
+		const struct raw_frame *a = &newer->frames[newer->count - 1 - agreed];
+		const struct raw_frame *b = &older->frames[older->count - 1 - agreed];
+
+		if (a->execute_data != b->execute_data || a->func != b->func)
+			break;
+		agreed++;
+	}
+	memmove(newer->frames, newer->frames + newer->count - agreed, agreed * sizeof(newer->frames[0]));
+	newer->count = agreed;
+	newer->omitted = newer->omitted_after = 0;
+}
+
+/* The sample of a process that moved in every snapshot. */
+static int sample_torn(struct php_process *process, unsigned last, struct php_sample *sample)
+{
+	struct raw_stack *stack = &process->stacks[last];
+	int r;
+
+	sample->count = sample->omitted = sample->omitted_after = 0;
+	/* What is read from here on was there before the target moved and still is: frames that did not
+	 * return, functions that they run. */
+	r = view_refresh(process->view, 0, 0);
+	if (r != 0 && r != VIEW_E_TORN)
+		return r;
+	view_accept_torn(process->view);
+	r = read_request(process, sample);
+	if (r != 0)
+		return r;
+	if (!process->whole[0] || !process->whole[1])
+		return PHP_PROCESS_E_TORN;
+	keep_agreed(stack, &process->stacks[!last]);
+	r = name_frames(process, stack, sample);
+	return r == 0 || may_pass(r) ? PHP_PROCESS_E_TORN : r;
+}
+
+int php_process_sample(struct php_process *process, struct php_sample *ret_sample)
+{
+	int r = 0;
+
+	process->whole[0] = process->whole[1] = false;
+	for (unsigned attempt = 0; attempt <= PHP_PROCESS_MAX_RETRIES; attempt++) {
+		ret_sample->retries = attempt;
+		r = take_snapshot(process, attempt % 2, ret_sample);
+		if (!may_pass(r))
+			break;
+	}
+	if (r == VIEW_E_TORN)
+		r = sample_torn(process, PHP_PROCESS_MAX_RETRIES % 2, ret_sample);
+	if (r == REMOTE_E_GONE || r == -ESRCH)
+		return PHP_PROCESS_E_GONE;
+	return may_pass(r) ? PHP_PROCESS_E_UNREADABLE : r;
+}
+
+int php_process_counters(struct php_process *process, struct counters *ret_counters)
+{
+	int r;
+
+	for (unsigned attempt = 0; attempt <= PHP_PROCESS_MAX_RETRIES; attempt++) {
+		r = view_refresh(process->view, 0, 0);
+		if (r == 0)
+			r = counters_read(process->binary, process->view, ret_counters);
+		if (r != VIEW_E_TORN)
+			break;
+	}
+	if (r == REMOTE_E_GONE)
+		return PHP_PROCESS_E_GONE;
+	return may_pass(r) ? PHP_PROCESS_E_UNREADABLE : r;
+}
