@@ -3,7 +3,8 @@
  * The trace context that PHP code puts in $GLOBALS['__cbox_profd'], and an incoming traceparent header: their
  * grammar, byte by byte. Pure: text in, struct out.
  *
- *	00-<32 hex trace>-<16 hex span>-<2 hex flags>[;u=http][;h=<handle>][;p=0|1][;r=<period_us>][;d=<max_depth>][;n=<route>]
+ *	00-<32 hex trace>-<16 hex span>-<2 hex flags>
+ *		[;u=http][;h=<handle>][;p=0|1][;r=<period_us>][;d=<max_depth>][;n=<route>]
  */
 #pragma once
 
@@ -23,8 +24,9 @@ struct trace_context {
 	bool sampled; /* bit 0 of the flags */
 	bool has_unit_type;
 	enum unit_type unit_type;
-	uint64_t handle;    /* 0: none. CLOCK_MONOTONIC nanoseconds at which begin() was called, see docs/PROTOCOL.md */
-	bool profile;	    /* p=; true when not given */
+	uint64_t handle;    /* 0: none. CLOCK_MONOTONIC nanoseconds at which begin() was called, see
+			       docs/PROTOCOL.md */
+	bool profile;       /* p=; true when not given */
 	uint32_t period_us; /* 0: not given */
 	uint32_t max_depth; /* 0: not given */
 	char name[TRACE_CONTEXT_MAX_NAME_BYTES + 1];
@@ -38,12 +40,12 @@ struct trace_context {
  *	r  period in µs, d  depth: 1 to 2^32-1 (the daemon clamps them to its own limits)
  *	n  route name, 1 to 128 bytes of UTF-8 without control characters and without ';'
  *
- * Numbers are decimal without sign and leading zeros. A letter that isn't known is not of the grammar. Hex digits
- * are lower case, as W3C wants them. */
+ * Numbers are decimal without sign and leading zeros. A letter that isn't known is not of the grammar. Hex
+ *digits are lower case, as W3C wants them. */
 int trace_context_parse(const char *text, size_t bytes, struct trace_context *ret_context);
 
-/* The W3C traceparent header: the first part alone. 0, or -EINVAL. A version later than 00 is read as far as 00
- * goes, which is what W3C Trace Context section 3.2.2 asks for. */
+/* The W3C traceparent header: the first part alone. 0, or -EINVAL. A version later than 00 is read as far as
+ * 00 goes, which is what W3C Trace Context section 3.2.2 asks for. */
 int trace_context_parse_traceparent(const char *text, size_t bytes, struct trace_context *ret_context);
 
 const char *unit_type_name(enum unit_type type);
