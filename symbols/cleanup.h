@@ -16,27 +16,27 @@
 #define _cleanup_(fn) __attribute__((cleanup(fn)))
 
 /* Gives a pointer away: yields its value and leaves NULL behind. */
-#define TAKE(pointer)                                                                                        \
-	({                                                                                                   \
-		__typeof__(pointer) taken_ = (pointer);                                                      \
-		(pointer) = NULL;                                                                            \
-		taken_;                                                                                      \
+#define TAKE(pointer)                                   \
+	({                                              \
+		__typeof__(pointer) taken_ = (pointer); \
+		(pointer) = NULL;                       \
+		taken_;                                 \
 	})
 
 /* Gives a file descriptor away: yields its value and leaves -1 behind. */
-#define TAKE_FD(fd)                                                                                          \
-	({                                                                                                   \
-		int taken_ = (fd);                                                                           \
-		(fd) = -1;                                                                                   \
-		taken_;                                                                                      \
+#define TAKE_FD(fd)                \
+	({                         \
+		int taken_ = (fd); \
+		(fd) = -1;         \
+		taken_;            \
 	})
 
 /* Defines void NAME##p(type **), the form that _cleanup_() wants, from void NAME(type *). */
-#define DEFINE_CLEANUP(type, name)                                                                           \
-	static inline void name##p(type **owned)                                                             \
-	{                                                                                                    \
-		if (*owned)                                                                                  \
-			name(*owned);                                                                        \
+#define DEFINE_CLEANUP(type, name)               \
+	static inline void name##p(type **owned) \
+	{                                        \
+		if (*owned)                      \
+			name(*owned);            \
 	}
 
 static inline void cleanup_free(void *owned)

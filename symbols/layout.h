@@ -32,7 +32,7 @@ const struct layout *layout_for_version(unsigned version_id);
 /* "7.4 to 8.6": for messages. */
 const char *layout_known_versions(void);
 
-/* The i-th difference between two layouts, for diffing tables and for comparing with DWARF: writes the field's
- * name and both values, returns 1; 0 when there are no more. *iterator starts at 0. */
-int layout_difference(const struct layout *a, const struct layout *b, size_t *iterator, const char **ret_field,
-	uint32_t *ret_a, uint32_t *ret_b);
+/* The i-th difference between two layouts, for diffing tables and for comparing with DWARF: writes the
+ * field's name and both values, returns 1; 0 when there are no more. *iterator starts at 0. */
+int layout_difference(const struct layout *a, const struct layout *b, size_t *iterator,
+	const char **ret_field, uint32_t *ret_a, uint32_t *ret_b);

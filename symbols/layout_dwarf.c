@@ -31,6 +31,7 @@
 #define MAX_NESTING 16
 /* A file with debug information is read whole; a larger one is not PHP's. */
 #define MAX_FILE_BYTES (INT64_C(1) << 30)
+#define WORD_BYTES 8
 
 enum structure_id {
 #define STRUCTURE(prefix, c_name) STRUCTURE_##prefix,
@@ -233,20 +234,56 @@ static void find_structures(Dwarf *dwarf, struct found *found)
 	}
 }
 
+static uint32_t value_of(const struct layout *layout, size_t field)
+{
+	uint32_t value;
+
+	memcpy(&value, (const char *)layout + fields[field].offset, sizeof(value));
+	return value;
+}
+
 /* Structures of which @fallback has no field are of another version: nothing to look for. */
 static void expect_structures(const struct layout *fallback, struct found *found)
 {
 	for (size_t i = 0; i < STRUCTURE_COUNT; i++)
 		found->is_found[i] = true;
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-		uint32_t value;
-
-		memcpy(&value, (const char *)fallback + fields[i].offset, sizeof(value));
-		if (value != LAYOUT_ABSENT)
+		if (value_of(fallback, i) != LAYOUT_ABSENT)
 			found->is_found[fields[i].structure] = false;
 	}
 	for (size_t i = 0; i < STRUCTURE_COUNT; i++)
 		found->left += !found->is_found[i];
+}
+
+/* How much of its structure there is from a field on, up to a word; where the structure's size isn't known, a
+ * word. */
+static uint32_t room_behind(const struct layout *layout, size_t field)
+{
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		if (fields[i].structure == fields[field].structure && strcmp(fields[i].path, "sizeof") == 0) {
+			uint32_t size = value_of(layout, i), offset = value_of(layout, field);
+
+			if (i == field)
+				return size < WORD_BYTES ? size : WORD_BYTES;
+			if (offset > size)
+				return 0;
+			return size - offset < WORD_BYTES ? size - offset : WORD_BYTES;
+		}
+	return WORD_BYTES;
+}
+
+/* The reader copies structures whole and looks at their fields in the copy: sizes and offsets must agree,
+ * whatever a file says. */
+static bool offsets_are_in_bounds(const struct layout *layout, const struct layout *fallback)
+{
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		if (value_of(fallback, i) == LAYOUT_ABSENT)
+			continue;
+		if (value_of(layout, i) > LAYOUT_DWARF_MAX_OFFSET ||
+			room_behind(layout, i) < room_behind(fallback, i))
+			return false;
+	}
+	return true;
 }
 
 static int read_layout(Dwarf *dwarf, const struct layout *fallback, struct layout *ret_layout)
@@ -268,6 +305,8 @@ static int read_layout(Dwarf *dwarf, const struct layout *fallback, struct layou
 			resolve_path(found.structures[id], fields[i].path, &offset))
 			memcpy((char *)&layout + fields[i].offset, &offset, sizeof(offset));
 	}
+	if (!offsets_are_in_bounds(&layout, fallback))
+		return LAYOUT_DWARF_E_PARTIAL;
 	*ret_layout = layout;
 	return 0;
 }

@@ -34,8 +34,9 @@
 #define MIN_PAGE_BYTES 1024
 #define MAX_PAGE_BYTES (UINT64_C(1) << 30)
 
-/* executor_globals as far as the last word that is checked. */
+/* executor_globals as far as current_execute_data, and a zend_execute_data. */
 #define MAX_GLOBALS_BYTES 1024
+#define MAX_FRAME_BYTES 128
 
 static uint64_t word_at(const void *bytes, size_t offset)
 {
@@ -91,11 +92,11 @@ static const char *check_frame(const struct memory *memory, const struct layout 
 {
 	remote_addr frame = word_at(globals, layout->eg_current_execute_data), func, prev;
 	unsigned char type;
-	char data[128];
+	char data[MAX_FRAME_BYTES] = {0};
 
 	if (!frame)
 		return NULL;
-	if (frame % 8 || !remote_addr_is_user(frame) || layout->ex_sizeof > sizeof(data) ||
+	if (frame % 8 || !remote_addr_is_user(frame) ||
 		memory_read(memory, frame, data, layout->ex_sizeof) != 0)
 		return "the running frame can't be read";
 	func = word_at(data, layout->ex_func);
@@ -113,6 +114,20 @@ static const char *check_frame(const struct memory *memory, const struct layout 
 	return NULL;
 }
 
+/* A layout from debug information is a file's word: what is read below must lie in what was copied. */
+static bool offsets_are_in_bounds(const struct layout *layout)
+{
+	uint64_t last = layout->eg_current_execute_data, zval_bytes = 16;
+
+	return last <= MAX_GLOBALS_BYTES - sizeof(uint64_t) &&
+	       layout->eg_uninitialized_zval + zval_bytes <= last &&
+	       layout->eg_error_zval + zval_bytes <= last && layout->zval_type_info < zval_bytes &&
+	       layout->eg_vm_stack_top < last && layout->eg_vm_stack_end < last &&
+	       layout->eg_vm_stack < last && layout->ex_sizeof <= MAX_FRAME_BYTES &&
+	       layout->ex_func <= MAX_FRAME_BYTES - sizeof(uint64_t) &&
+	       layout->ex_prev_execute_data <= MAX_FRAME_BYTES - sizeof(uint64_t);
+}
+
 static void pause_before(int attempt)
 {
 	long ns = FIRST_PAUSE_NS;
@@ -126,12 +141,11 @@ int php_self_test(const struct memory *memory, remote_addr executor_globals, con
 	const char **ret_why)
 {
 	size_t bytes = layout->eg_current_execute_data + sizeof(uint64_t);
-	const char *why = "executor_globals is larger than any known";
 	char globals[MAX_GLOBALS_BYTES];
+	const char *why = NULL;
 
-	if (bytes > sizeof(globals) || layout->eg_vm_stack > bytes || layout->eg_vm_stack_end > bytes ||
-		layout->eg_vm_stack_top > bytes || layout->eg_error_zval > bytes) {
-		*ret_why = why;
+	if (!offsets_are_in_bounds(layout)) {
+		*ret_why = "its debug information describes structures larger than any of PHP's";
 		return PHP_SELF_TEST_E_FAILED;
 	}
 	for (int attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {

@@ -21,7 +21,7 @@ struct mapping {
 	uint64_t inode; /* 0: anonymous */
 	uint32_t device_major, device_minor;
 	bool readable, writable, executable, shared;
-	bool deleted;	  /* the path ended in " (deleted)"; the suffix is not in @path */
+	bool deleted;     /* the path ended in " (deleted)"; the suffix is not in @path */
 	const char *path; /* "" when anonymous; owned by the procmap */
 };
 

@@ -116,46 +116,25 @@ static void differences_are_named_one_by_one(void **state)
 	assert_int_equal(layout_difference(layout_of(80200), &other, &iterator, &field, &a, &b), 0);
 }
 
-/* PHP's structures, with members moved so that nothing is where a table has it. */
-static const char structures[] =
-	"#include <stdint.h>\n"
-	"typedef struct _zval_struct { union { long lval; } value; union { uint32_t type_info; } u1;"
-	"  union { uint32_t num_args; } u2; } zval;\n"
-	"typedef struct _zend_string { uint64_t pad; uint32_t refs; uint64_t h; uint64_t len; char val[1]; } "
-	"zend_string;\n"
-	"struct executor { zval uninitialized_zval; zval error_zval; char pad[600]; void *vm_stack_top;"
-	"  const struct { int first; } named; struct { void *vm_stack_end; union { void *vm_stack; }; };"
-	"  void *current_execute_data; };\n"
-	"typedef struct executor hidden; typedef const hidden _zend_executor_globals;\n"
-	"struct _zend_execute_data { char pad[16]; void *opline; zval This; void *prev_execute_data; };\n"
-	"struct _zend_op_array { unsigned char type; uint32_t fn_flags; zend_string *function_name, "
-	"*filename; };\n"
-	"struct _zend_class_entry { char type; zend_string *name; union { struct { zend_string *filename;"
-	"  uint32_t line_start; } user; } info; };\n"
-	"struct _zend_op { uint32_t lineno; unsigned char opcode; };\n"
-	"struct _zend_vm_stack { void *end, *top; };\n"
-	"typedef struct { void *server_context; struct { char *request_method, *request_uri; } request_info; "
-	"}"
-	"  _sapi_globals_struct;\n"
-	"_zend_executor_globals eg; struct _zend_execute_data ex; struct _zend_op_array op_array; struct "
-	"_zend_op op;\n"
-	"struct _zend_class_entry ce; struct _zend_vm_stack vm_stack; _sapi_globals_struct sg;\n";
-
-static int open_compiled(const char *source, const char *output, const char *flags)
+static int open_compiled(const char *source, const char *output, const char *flag)
 {
 	int fd;
 
-	write_file(in_scratch("structures.c"), source);
-	compile(in_scratch("structures.c"), in_scratch(output), "-shared", "-fPIC", flags, NULL);
+	compile(source, in_scratch(output), "-shared", "-fPIC", "-g", flag, NULL);
 	fd = open(in_scratch(output), O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
 	return fd;
 }
 
+static int open_structures(const char *flag)
+{
+	return open_compiled(beside_tests("moved_structures.c"), "structures.so", flag);
+}
+
 static void offsets_are_read_from_debug_information(void **state)
 {
 	const struct layout *table = layout_of(80200);
-	_cleanup_close_ int fd = open_compiled(structures, "debug.so", "-g");
+	_cleanup_close_ int fd = open_structures(NULL);
 	struct layout own;
 
 	assert_int_equal(layout_from_dwarf(fd, "", table, &own), 0);
@@ -174,10 +153,10 @@ static void offsets_are_read_from_debug_information(void **state)
 	assert_int_equal(own.ex_type_info, 32);
 	assert_int_equal(own.ex_num_args, 36);
 	assert_int_equal(own.ex_prev_execute_data, 40);
-	assert_int_equal(own.ex_sizeof, 48);
+	assert_int_equal(own.ex_sizeof, 128);
 	assert_int_equal(own.op_array_filename, 16);
 	assert_int_equal(own.ce_user_line_start, 24);
-	assert_int_equal(own.op_sizeof, 8);
+	assert_int_equal(own.op_sizeof, 40);
 	assert_int_equal(own.vm_stack_top, 8);
 	assert_int_equal(own.sg_request_method, 8);
 	assert_int_equal(own.sg_request_uri, 16);
@@ -185,11 +164,10 @@ static void offsets_are_read_from_debug_information(void **state)
 
 static void what_debug_information_lacks_keeps_the_tables_value(void **state)
 {
-	const struct layout *table = layout_of(80200);
-	_cleanup_close_ int fd = open_compiled(structures, "debug.so", "-g");
+	_cleanup_close_ int fd = open_structures(NULL);
 	struct layout own;
 
-	assert_int_equal(layout_from_dwarf(fd, "", table, &own), 0);
+	assert_int_equal(layout_from_dwarf(fd, "", layout_of(80200), &own), 0);
 	assert_string_equal(own.version, "8.2");
 	assert_int_equal(own.eg_symbol_table, 304);     /* no such member there */
 	assert_int_equal(own.fcgi_request_env, 8296);   /* no such structure there */
@@ -202,15 +180,9 @@ static void older_dwarf_versions_and_compressed_sections_are_read_too(void **sta
 	static const char *const flags[] = {"-gdwarf-3", "-gdwarf-4", "-gz=zlib"};
 
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
-		char with_g[64];
-		_cleanup_close_ int fd = -1;
+		_cleanup_close_ int fd = open_structures(flags[i]);
 		struct layout own;
 
-		snprintf(with_g, sizeof(with_g), "%s", flags[i]);
-		write_file(in_scratch("structures.c"), structures);
-		compile(in_scratch("structures.c"), in_scratch("old.so"), "-shared", "-fPIC", "-g", with_g,
-			NULL);
-		fd = open(in_scratch("old.so"), O_RDONLY | O_CLOEXEC);
 		assert_int_equal(layout_from_dwarf(fd, "", layout_of(80200), &own), 0);
 		assert_int_equal(own.eg_current_execute_data, 664);
 		assert_int_equal(own.ex_num_args, 36);
@@ -219,8 +191,8 @@ static void older_dwarf_versions_and_compressed_sections_are_read_too(void **sta
 
 static void without_debug_information_nothing_is_read(void **state)
 {
-	_cleanup_close_ int fd = open_compiled(structures, "plain.so", "-g0");
-	_cleanup_close_ int text = open(in_scratch("structures.c"), O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = open_structures("-g0");
+	_cleanup_close_ int text = open(beside_tests("moved_structures.c"), O_RDONLY | O_CLOEXEC);
 	struct layout own = {.version = "untouched"};
 
 	assert_int_equal(layout_from_dwarf(fd, "", layout_of(80200), &own), LAYOUT_DWARF_E_NONE);
@@ -234,8 +206,20 @@ static void without_debug_information_nothing_is_read(void **state)
 
 static void debug_information_of_something_else_is_partial(void **state)
 {
-	_cleanup_close_ int fd =
-		open_compiled("struct _zend_string { long h, len; } s;\n", "partial.so", "-g");
+	struct layout own = {.version = "untouched"};
+	_cleanup_close_ int fd = -1;
+
+	write_file(in_scratch("else.c"), "struct _zend_string { long h, len; } s;\n");
+	fd = open_compiled(in_scratch("else.c"), "else.so", NULL);
+	assert_int_equal(layout_from_dwarf(fd, "", layout_of(80200), &own), LAYOUT_DWARF_E_PARTIAL);
+	assert_string_equal(own.version, "untouched");
+}
+
+static void a_structure_smaller_than_its_fields_need_is_refused(void **state)
+{
+	/* An op_array of some 40 bytes has no room for line_start, which is missing and so the table's: 160.
+	 */
+	_cleanup_close_ int fd = open_structures("-DSHRUNK");
 	struct layout own = {.version = "untouched"};
 
 	assert_int_equal(layout_from_dwarf(fd, "", layout_of(80200), &own), LAYOUT_DWARF_E_PARTIAL);
@@ -244,8 +228,8 @@ static void debug_information_of_something_else_is_partial(void **state)
 
 static void damaged_debug_information_does_no_harm(void **state)
 {
-	_cleanup_close_ int fd = open_compiled(structures, "damaged.so", "-g");
-	_cleanup_close_ int writable = open(in_scratch("damaged.so"), O_RDWR | O_CLOEXEC);
+	_cleanup_close_ int fd = open_structures(NULL);
+	_cleanup_close_ int writable = open(in_scratch("structures.so"), O_RDWR | O_CLOEXEC);
 	struct stat status;
 	unsigned seed = 2;
 
@@ -276,6 +260,7 @@ int main(void)
 		cmocka_unit_test(older_dwarf_versions_and_compressed_sections_are_read_too),
 		cmocka_unit_test(without_debug_information_nothing_is_read),
 		cmocka_unit_test(debug_information_of_something_else_is_partial),
+		cmocka_unit_test(a_structure_smaller_than_its_fields_need_is_refused),
 		cmocka_unit_test(damaged_debug_information_does_no_harm),
 	};
 
