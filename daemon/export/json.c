@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * cJSON keeps every number as a double. Those beyond 2^53 (handles, clocks) go in as raw text instead, so
- * that a reader gets all their digits.
+ * cJSON keeps every number as a double. Those of 16 digits and more (handles, clocks) go in as raw text
+ * instead, so that a reader gets all their digits.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,13 +10,15 @@
 #include "daemon/export/export.h"
 #include "daemon/export/json.h"
 
-#define EXACT_IN_DOUBLE (UINT64_C(1) << 53)
+/* cJSON prints 15 digits and is content when they are within a rounding error: from 4.5e15 on not all of the
+ * digits a double has, and in exponent form, which is a float to PHP. */
+#define LARGEST_PRINTED_EXACTLY UINT64_C(999999999999999)
 
 bool json_add_count(cJSON *object, const char *key, uint64_t value)
 {
 	char digits[24];
 
-	if (value <= EXACT_IN_DOUBLE)
+	if (value <= LARGEST_PRINTED_EXACTLY)
 		return cJSON_AddNumberToObject(object, key, (double)value);
 	snprintf(digits, sizeof(digits), "%" PRIu64, value);
 	return cJSON_AddRawToObject(object, key, digits);
