@@ -47,6 +47,9 @@ void connection_drop(struct service *service, struct client *client)
 		client->exchange->client = NULL;
 	client->exchange = NULL;
 	connection_set_ready(service, client, false);
+	/* Closing is not enough where a forked child holds the connection too: events would go on, for a
+	 * freed client. */
+	epoll_ctl(service->epoll_fd, EPOLL_CTL_DEL, client->fd, NULL);
 	client_close(client);
 	TAILQ_REMOVE(&service->clients, client, clients);
 	TAILQ_INSERT_TAIL(&service->gone, client, clients);
