@@ -224,7 +224,7 @@ static inline void assert_answer(const char *request, const char *expected)
 	free(result);
 }
 
-/* What read_line() gives a process of this user after @request, whose peer pid is its own. */
+/* What a process of this user is answered to @request; NULL: what it is greeted with. */
 static inline char *ask_as(uid_t uid, gid_t gid, gid_t supplementary, const char *request)
 {
 	int answer[2], status;
@@ -242,12 +242,15 @@ static inline char *ask_as(uid_t uid, gid_t gid, gid_t supplementary, const char
 		fd = try_to_connect();
 		if (fd < 0)
 			_exit(2);
-		free(read_line(fd));
-		if (write(fd, request, strlen(request)) < 0 || write(fd, "\n", 1) < 0)
-			_exit(3);
 		line = read_line(fd);
+		if (request) {
+			free(line);
+			say(fd, request);
+			say(fd, "\n");
+			line = read_line(fd);
+		}
 		if (!line || write(answer[1], line, strlen(line)) < 0)
-			_exit(4);
+			_exit(3);
 		_exit(0);
 	}
 	close(answer[1]);
