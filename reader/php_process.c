@@ -35,9 +35,7 @@ struct php_process {
 	remote_addr stack_page; /* the main span that the next refresh will read */
 	size_t stack_bytes;
 
-	/* Of the last two snapshots. */
-	struct raw_stack stacks[2];
-	bool whole[2]; /* walked to its outer end */
+	struct raw_stack stacks[2]; /* of the last two snapshots */
 };
 
 static int read_process(
@@ -179,12 +177,11 @@ static int take_snapshot(struct php_process *process, unsigned which, struct php
 	struct raw_stack *stack = &process->stacks[which];
 	int refreshed, walked, r;
 
-	process->whole[which] = false;
+	stack->whole = false;
 	refreshed = view_refresh(process->view, process->stack_page, process->stack_bytes);
 	if (refreshed != 0 && refreshed != VIEW_E_TORN)
 		return refreshed;
 	walked = stack_walk(process->view, layout, stack);
-	process->whole[which] = walked == 0;
 	predict_stack(process, stack);
 	if (refreshed != 0)
 		return refreshed;
@@ -240,7 +237,7 @@ static int sample_torn(struct php_process *process, unsigned last, struct php_sa
 	r = read_request(process, sample);
 	if (r != 0)
 		return r;
-	if (!process->whole[0] || !process->whole[1])
+	if (!process->stacks[0].whole || !process->stacks[1].whole)
 		return PHP_PROCESS_E_TORN;
 	keep_agreed(stack, &process->stacks[!last]);
 	r = name_frames(process, stack, sample);
@@ -251,7 +248,7 @@ int php_process_sample(struct php_process *process, struct php_sample *ret_sampl
 {
 	int r = 0;
 
-	process->whole[0] = process->whole[1] = false;
+	process->stacks[0].whole = process->stacks[1].whole = false;
 	for (unsigned attempt = 0; attempt <= PHP_PROCESS_MAX_RETRIES; attempt++) {
 		ret_sample->retries = attempt;
 		r = take_snapshot(process, attempt % 2, ret_sample);

@@ -8,7 +8,6 @@
  */
 #include "reader/prediction.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #define PAGE_MASK (~(remote_addr)4095)
@@ -131,10 +130,12 @@ void prediction_use(struct prediction *prediction, remote_addr addr, size_t byte
 	prediction->total_bytes += end - addr;
 }
 
-void prediction_drop(struct prediction *prediction, remote_addr addr)
+bool prediction_drop(struct prediction *prediction, remote_addr addr)
 {
 	size_t found = first_ending_behind(prediction, addr);
 
-	if (found < prediction->count && prediction->spans[found].addr == addr)
-		remove_range(prediction, found, 1);
+	if (found == prediction->count || prediction->spans[found].addr != addr)
+		return false;
+	remove_range(prediction, found, 1);
+	return true;
 }

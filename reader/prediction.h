@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,5 +44,5 @@ void prediction_tick(struct prediction *prediction);
  * for longest gives way; if none was unused, the new one is not remembered. */
 void prediction_use(struct prediction *prediction, remote_addr addr, size_t bytes);
 
-/* Forgets one span: it can't be read any more. */
-void prediction_drop(struct prediction *prediction, remote_addr addr);
+/* Forgets the span that starts at @addr: it can't be read any more. False: there is none. */
+bool prediction_drop(struct prediction *prediction, remote_addr addr);

@@ -32,6 +32,7 @@ struct walk {
 	const struct layout *layout;
 	struct raw_stack *stack;
 	size_t seen; /* frames so far, kept or not */
+	bool torn;   /* a frame changed between the two copies */
 
 	remote_addr page, top; /* the innermost page: where it starts, where its use ends */
 	remote_addr older;     /* the next page outwards; 0: none, or not known */
@@ -158,6 +159,17 @@ static void decode(
 	};
 }
 
+/* Was this frame another one when the stack was copied for the second time? A caller's opline stands still,
+ * too. */
+static bool changed(const struct walk *walk, remote_addr addr, bool caller)
+{
+	const struct layout *layout = walk->layout;
+
+	return view_main_changed(walk->view, addr + layout->ex_func,
+		       layout->ex_prev_execute_data + sizeof(uint64_t) - layout->ex_func) ||
+	       (caller && view_main_changed(walk->view, addr + layout->ex_opline, sizeof(uint64_t)));
+}
+
 /* A frame without a function: a stand-in for delegating generators, whose frames take its place, or a dummy
  * that zend_call_function() pushed (Zend/zend_execute_API.c, up to 8.1), which stands for nothing. */
 static int step_over(struct walk *walk, const struct raw_frame *frame, remote_addr inner)
@@ -208,6 +220,7 @@ static int walk_chain(struct walk *walk, remote_addr addr)
 		decode(layout, addr, bytes, &frame);
 		remote_addr prev = load_u64(bytes + layout->ex_prev_execute_data);
 
+		walk->torn = walk->torn || changed(walk, addr, inner != 0);
 		if (frame.func != 0) {
 			if (!plausible_address(frame.func))
 				return STACK_E_CORRUPT;
@@ -220,7 +233,8 @@ static int walk_chain(struct walk *walk, remote_addr addr)
 		inner = addr;
 		addr = prev;
 	}
-	return 0;
+	walk->stack->whole = true;
+	return walk->torn ? VIEW_E_TORN : 0;
 }
 
 int stack_walk(struct view *view, const struct layout *layout, struct raw_stack *ret_stack)
@@ -239,6 +253,7 @@ int stack_walk(struct view *view, const struct layout *layout, struct raw_stack 
 
 	ret_stack->count = ret_stack->omitted = ret_stack->omitted_after = 0;
 	ret_stack->page = ret_stack->used_bytes = 0;
+	ret_stack->whole = false;
 	if (current == 0)
 		return STACK_E_IDLE;
 

@@ -40,9 +40,12 @@ struct raw_stack {
 	size_t omitted;       /* frames left out of the middle */
 	size_t omitted_after; /* index in frames[] behind which they are left out */
 	size_t used_bytes;    /* of the innermost VM stack page: what to predict next time */
+	bool whole;           /* the walk reached the outer end */
 	remote_addr page;     /* EG(vm_stack): where the innermost page starts */
 };
 
-/* Walks from EG(current_execute_data) as @view's guard words have it. 0, STACK_E_*, VIEW_E_TORN, REMOTE_E_*,
- * negative errno. On any but 0 and STACK_E_IDLE, @ret_stack holds the frames that were reached. */
+/* Walks from EG(current_execute_data) as @view's guard words have it. 0, STACK_E_*, VIEW_E_TORN (also if the
+ * frames are not the same in both copies of the main span), REMOTE_E_*, negative errno. On any but 0 and
+ * STACK_E_IDLE,
+ * @ret_stack holds the frames that were reached. */
 int stack_walk(struct view *view, const struct layout *layout, struct raw_stack *ret_stack);

@@ -17,27 +17,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reader/arena.h"
 #include "reader/prediction.h"
 
-/* Instants between two looks at whether the arena is far too large. */
-#define SHRINK_INTERVAL 256
-#define ARENA_MIN_BYTES 4096
 /* The list of what one instant has read grows in steps of this. */
 #define LOADED_STEP 64
-/* Guards in front and behind, and the main span. */
-#define FIXED_SPANS 3
+/* Guards in front and behind, and the main span twice. */
+#define FIXED_SPANS 4
 
 /* One piece of memory of this instant. */
 struct loaded {
 	remote_addr addr, end;
 	remote_addr max_end; /* of this and all before it: where a search backwards may stop */
 	const uint8_t *bytes;
-};
-
-struct chunk {
-	struct chunk *next;
-	size_t capacity, used;
-	uint8_t bytes[] __attribute__((aligned(8)));
 };
 
 struct view {
@@ -55,16 +47,17 @@ struct view {
 	remote_addr main_addr;
 	size_t main_bytes;
 	const uint8_t *main;
+	remote_addr again_addr; /* the part of the main span that was read twice */
+	size_t again_bytes;
+	const uint8_t *again;
 
 	struct loaded *loaded; /* by address; may overlap */
 	size_t loaded_count, loaded_capacity;
 	struct remote_span faults[VIEW_MAX_FAULTS]; /* known unreadable in this instant */
 	size_t fault_count;
 
-	struct chunk *chunks; /* the newest first */
+	struct arena arena;
 	size_t follow_up_bytes;
-	size_t peak_bytes; /* since the last look */
-	unsigned refreshes;
 
 	struct prediction prediction;
 };
@@ -86,73 +79,13 @@ int view_new(view_read_fn read, void *context, remote_addr guard, size_t guard_b
 	return 0;
 }
 
-static void chunks_free(struct view *view)
-{
-	while (view->chunks) {
-		struct chunk *next = view->chunks->next;
-
-		free(view->chunks);
-		view->chunks = next;
-	}
-}
-
 void view_free(struct view *view)
 {
 	if (!view)
 		return;
-	chunks_free(view);
+	arena_deinit(&view->arena);
 	free(view->loaded);
 	free(view);
-}
-
-static int chunk_add(struct view *view, size_t capacity)
-{
-	struct chunk *chunk = malloc(sizeof(*chunk) + capacity);
-
-	if (!chunk)
-		return -ENOMEM;
-	chunk->capacity = capacity;
-	chunk->used = 0;
-	chunk->next = view->chunks;
-	view->chunks = chunk;
-	return 0;
-}
-
-/* Empties the arena and leaves it as one chunk that holds @bytes. */
-static int arena_reset(struct view *view, size_t bytes)
-{
-	size_t used = bytes, capacity = 0;
-	bool oversized = false;
-
-	for (const struct chunk *chunk = view->chunks; chunk; chunk = chunk->next) {
-		used += chunk->used;
-		capacity += chunk->capacity;
-	}
-	if (used > view->peak_bytes)
-		view->peak_bytes = used;
-	if (++view->refreshes % SHRINK_INTERVAL == 0) {
-		oversized = capacity > 8 * ARENA_MIN_BYTES && view->peak_bytes < capacity / 4;
-		view->peak_bytes = used;
-	}
-	if (view->chunks && !view->chunks->next && view->chunks->capacity >= bytes && !oversized) {
-		view->chunks->used = 0;
-		return 0;
-	}
-	chunks_free(view);
-	return chunk_add(view, view->peak_bytes + ARENA_MIN_BYTES);
-}
-
-static void *arena_take(struct view *view, size_t bytes)
-{
-	struct chunk *chunk = view->chunks;
-
-	if (!chunk || chunk->capacity - chunk->used < bytes) {
-		if (chunk_add(view, bytes > ARENA_MIN_BYTES ? bytes : ARENA_MIN_BYTES) < 0)
-			return NULL;
-		chunk = view->chunks;
-	}
-	chunk->used += bytes;
-	return chunk->bytes + chunk->used - bytes;
 }
 
 static struct remote_span widened(remote_addr addr, size_t bytes)
@@ -200,6 +133,15 @@ static const void *look_up(const struct view *view, remote_addr addr, size_t byt
 	return NULL;
 }
 
+bool view_main_changed(const struct view *view, remote_addr addr, size_t bytes)
+{
+	if (addr < view->again_addr || bytes > view->again_bytes ||
+		addr - view->again_addr > view->again_bytes - bytes)
+		return false;
+	return memcmp(view->main + (addr - view->main_addr), view->again + (addr - view->again_addr),
+		       bytes) != 0;
+}
+
 bool view_has(const struct view *view, remote_addr addr, size_t bytes)
 {
 	return look_up(view, addr, bytes) != NULL;
@@ -234,7 +176,7 @@ static int loaded_add(struct view *view, remote_addr addr, size_t bytes, const v
 	return 0;
 }
 
-/* Guard, main span, predicted spans and guard as vectors. Returns their number. */
+/* Guard, main span, predicted spans, main span and guard as vectors. Returns their number. */
 static size_t refresh_spans(struct view *view, struct remote_span *spans)
 {
 	size_t count = 0;
@@ -248,6 +190,8 @@ static size_t refresh_spans(struct view *view, struct remote_span *spans)
 		if (!in_main(view, predicted->addr, predicted->bytes))
 			spans[count++] = (struct remote_span){predicted->addr, NULL, predicted->bytes};
 	}
+	if (view->main_bytes > 0)
+		spans[count++] = (struct remote_span){view->again_addr, NULL, view->again_bytes};
 	spans[count++] = (struct remote_span){view->guard_addr, view->guard_again, view->guard_bytes};
 	return count;
 }
@@ -263,10 +207,10 @@ static int read_instant(struct view *view, size_t *ret_failed, remote_addr *ret_
 	count = refresh_spans(view, spans);
 	for (size_t i = 1; i + 1 < count; i++)
 		needed += spans[i].bytes;
-	r = arena_reset(view, needed);
+	r = arena_reset(&view->arena, needed);
 	if (r < 0)
 		return r;
-	into = arena_take(view, needed);
+	into = arena_take(&view->arena, needed);
 	for (size_t i = 1; i + 1 < count; i++) {
 		spans[i].into = into;
 		into += spans[i].bytes;
@@ -280,9 +224,12 @@ static int read_instant(struct view *view, size_t *ret_failed, remote_addr *ret_
 	if (r != 0)
 		return r;
 
-	if (view->main_bytes > 0)
+	count--; /* the guard */
+	if (view->main_bytes > 0) {
 		view->main = spans[1].into;
-	for (size_t i = view->main_bytes > 0 ? 2 : 1; i + 1 < count; i++) {
+		view->again = spans[--count].into;
+	}
+	for (size_t i = view->main_bytes > 0 ? 2 : 1; i < count; i++) {
 		r = loaded_add(view, spans[i].addr, spans[i].bytes, spans[i].into);
 		if (r < 0)
 			return r;
@@ -302,27 +249,29 @@ int view_refresh(struct view *view, remote_addr main_addr, size_t main_bytes)
 	view->follow_up_bytes = 0;
 	view->accept_torn = false;
 	view->broken = 0;
+	view->again_bytes =
+		view->main_bytes < VIEW_MAX_REREAD_BYTES ? view->main_bytes : VIEW_MAX_REREAD_BYTES;
+	view->again_addr = view->main_addr + view->main_bytes - view->again_bytes;
 
 	for (unsigned attempt = 0; r == REMOTE_E_FAULT && attempt <= VIEW_MAX_FAULTS; attempt++) {
 		size_t failed = 0;
 		remote_addr failed_addr = 0;
 
 		if (attempt == VIEW_MAX_FAULTS) /* much has been unmapped: start afresh */
-			view->prediction.count = view->prediction.total_bytes = view->main_bytes = 0;
+			view->prediction.count = view->prediction.total_bytes = view->main_bytes =
+				view->again_bytes = 0;
 		r = read_instant(view, &failed, &failed_addr);
 		if (r != REMOTE_E_FAULT)
 			break;
 		if (failed == 0)
 			break;
-		if (failed == 1 && view->main_bytes > 0)
-			view->main_bytes = 0;
-		else
-			prediction_drop(&view->prediction, failed_addr);
+		if ((failed == 1 && view->main_bytes > 0) || !prediction_drop(&view->prediction, failed_addr))
+			view->main_bytes = view->again_bytes = 0;
 	}
 	if (r == 0 && torn(view))
 		r = VIEW_E_TORN;
 	if (r != 0 && r != VIEW_E_TORN)
-		view->loaded_count = view->main_bytes = 0;
+		view->loaded_count = view->main_bytes = view->again_bytes = 0;
 	view->broken = r;
 	return r;
 }
@@ -419,7 +368,7 @@ static int fetch(struct view *view, struct remote_span *spans, size_t count)
 		view->follow_up_bytes += spans[i].bytes;
 		if (view->follow_up_bytes > VIEW_MAX_FOLLOW_UP_BYTES)
 			return VIEW_E_FULL;
-		spans[i].into = arena_take(view, spans[i].bytes);
+		spans[i].into = arena_take(&view->arena, spans[i].bytes);
 		if (!spans[i].into)
 			return -ENOMEM;
 	}

@@ -22,6 +22,8 @@
 #define VIEW_MAX_FOLLOW_UP_BYTES (8u << 20)
 /* Spans of one view_refresh() or view_prefetch() that are found unreadable before the rest is given up. */
 #define VIEW_MAX_FAULTS 16
+/* How much of the main span's end is read a second time, see view_main_changed(). */
+#define VIEW_MAX_REREAD_BYTES (64u << 10)
 
 struct view;
 
@@ -48,6 +50,11 @@ int view_refresh(struct view *view, remote_addr main_addr, size_t main_bytes);
 /* From now to the next refresh follow-up reads don't compare the guard: for what is known to have outlived
  * the movement, such as the functions of outer frames that two torn snapshots agree on. */
 void view_accept_torn(struct view *view);
+
+/* Did [@addr, @addr + @bytes) of the main span change between its first and its second copy? The guard can't
+ * see a target that returned from a call and made another just like it meanwhile; its stack shows it. False
+ * for what was not read twice. */
+bool view_main_changed(const struct view *view, remote_addr addr, size_t bytes);
 
 /* The guard words as first read. */
 const void *view_guard(const struct view *view);
