@@ -37,16 +37,17 @@ cJSON *question_request(const struct question *question, const char *verb)
 
 int question_ask(const struct question *question, const cJSON *request, cJSON **ret_result)
 {
-	_cleanup_(client_closep) struct client *client = NULL;
+	_cleanup_(daemon_client_closep) struct daemon_client *client = NULL;
 	_cleanup_(cJSON_Deletep) cJSON *result = NULL;
 	_cleanup_free_ char *text = NULL;
 	char why[512];
 
 	if (!request)
 		return cli_fail(EXIT_FAILED, "no memory");
-	int r = client_open(client_path(question->socket), CLIENT_TIMEOUT_NS, &client, why, sizeof(why));
+	int r = daemon_client_open(
+		daemon_client_path(question->socket), CLIENT_TIMEOUT_NS, &client, why, sizeof(why));
 	if (r == 0)
-		r = client_ask(client, request, &result, &text, why, sizeof(why));
+		r = daemon_client_ask(client, request, &result, &text, why, sizeof(why));
 	if (r != 0)
 		return cli_fail(question_exit_status(r), "%s", why);
 	*ret_result = NULL;

@@ -19,7 +19,7 @@
 #include "daemon/export/export.h"
 #include "daemon/export/json.h"
 
-struct client {
+struct daemon_client {
 	int fd;
 	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 	uint64_t timeout_ns;
@@ -49,7 +49,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-const char *client_path(const char *asked_for)
+const char *daemon_client_path(const char *asked_for)
 {
 	const char *from_environment = getenv(CLIENT_PATH_VARIABLE);
 
@@ -59,7 +59,7 @@ const char *client_path(const char *asked_for)
 }
 
 /* Waits until the descriptor can be read or written. false: the deadline came first. */
-static bool wait_for(const struct client *client, short events)
+static bool wait_for(const struct daemon_client *client, short events)
 {
 	struct pollfd pollfd = {.fd = client->fd, .events = events};
 
@@ -76,7 +76,7 @@ static bool wait_for(const struct client *client, short events)
 	}
 }
 
-static int no_answer(const struct client *client, char *ret_why, size_t why_bytes)
+static int no_answer(const struct daemon_client *client, char *ret_why, size_t why_bytes)
 {
 	return fail(CLIENT_E_NO_DAEMON, ret_why, why_bytes,
 		"%s: the daemon did not answer within %" PRIu64
@@ -84,7 +84,8 @@ static int no_answer(const struct client *client, char *ret_why, size_t why_byte
 		client->path, client->timeout_ns / 1000000000);
 }
 
-static int send_all(struct client *client, const char *bytes, size_t length, char *ret_why, size_t why_bytes)
+static int send_all(
+	struct daemon_client *client, const char *bytes, size_t length, char *ret_why, size_t why_bytes)
 {
 	while (length > 0) {
 		ssize_t sent = send(client->fd, bytes, length, MSG_NOSIGNAL);
@@ -106,7 +107,7 @@ static int send_all(struct client *client, const char *bytes, size_t length, cha
 }
 
 /* The next line, without its end, valid until the next call. */
-static int read_line(struct client *client, const char **ret_line, char *ret_why, size_t why_bytes)
+static int read_line(struct daemon_client *client, const char **ret_line, char *ret_why, size_t why_bytes)
 {
 	struct text *received = &client->received;
 	size_t looked_at = 0;
@@ -187,7 +188,7 @@ static int told_error(const cJSON *answer, char *ret_why, size_t why_bytes)
 	return strcmp(name, "forbidden") == 0 ? CLIENT_E_FORBIDDEN : CLIENT_E_REFUSED;
 }
 
-static int greet(struct client *client, char *ret_why, size_t why_bytes)
+static int greet(struct daemon_client *client, char *ret_why, size_t why_bytes)
 {
 	const char *line;
 	const cJSON *protocol;
@@ -220,10 +221,10 @@ static int greet(struct client *client, char *ret_why, size_t why_bytes)
 	return 0;
 }
 
-int client_open(
-	const char *path, uint64_t timeout_ns, struct client **ret_client, char *ret_why, size_t why_bytes)
+int daemon_client_open(const char *path, uint64_t timeout_ns, struct daemon_client **ret_client,
+	char *ret_why, size_t why_bytes)
 {
-	_cleanup_(client_closep) struct client *client = calloc(1, sizeof(*client));
+	_cleanup_(daemon_client_closep) struct daemon_client *client = calloc(1, sizeof(*client));
 
 	if (!client)
 		return fail(-ENOMEM, ret_why, why_bytes, "no memory");
@@ -240,7 +241,7 @@ int client_open(
 	return 0;
 }
 
-void client_close(struct client *client)
+void daemon_client_close(struct daemon_client *client)
 {
 	if (client->fd >= 0)
 		close(client->fd);
@@ -248,12 +249,12 @@ void client_close(struct client *client)
 	free(client);
 }
 
-const char *client_server_version(const struct client *client)
+const char *daemon_client_server_version(const struct daemon_client *client)
 {
 	return client->server_version;
 }
 
-static int send_request(struct client *client, const cJSON *request, char *ret_why, size_t why_bytes)
+static int send_request(struct daemon_client *client, const cJSON *request, char *ret_why, size_t why_bytes)
 {
 	_cleanup_(cJSON_Deletep) cJSON *with_id = cJSON_Duplicate(request, true);
 
@@ -270,7 +271,7 @@ static int send_request(struct client *client, const cJSON *request, char *ret_w
 
 /* Adds one line of the answer to @whole. 0 and *ret_more, or an error. */
 static int receive_piece(
-	struct client *client, struct text *whole, bool *ret_more, char *ret_why, size_t why_bytes)
+	struct daemon_client *client, struct text *whole, bool *ret_more, char *ret_why, size_t why_bytes)
 {
 	const char *line;
 
@@ -329,7 +330,7 @@ static char *result_text(const char *object)
 	return NULL;
 }
 
-int client_ask(struct client *client, const cJSON *request, cJSON **ret_result, char **ret_text,
+int daemon_client_ask(struct daemon_client *client, const cJSON *request, cJSON **ret_result, char **ret_text,
 	char *ret_why, size_t why_bytes)
 {
 	_cleanup_text_ struct text whole = {0};

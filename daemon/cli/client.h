@@ -25,23 +25,23 @@ enum {
 	CLIENT_E_REFUSED,       /* the daemon understood, and the answer is an error */
 };
 
-struct client;
+struct daemon_client;
 
 /* NULL: the path of the environment, else the default one. */
-const char *client_path(const char *asked_for);
+const char *daemon_client_path(const char *asked_for);
 
 /* Connects and reads the greeting. 0 or CLIENT_E_*, with one line in @ret_why; -ENOMEM. */
-int client_open(
-	const char *path, uint64_t timeout_ns, struct client **ret_client, char *ret_why, size_t why_bytes);
-void client_close(struct client *client);
-DEFINE_CLEANUP(struct client, client_close)
+int daemon_client_open(const char *path, uint64_t timeout_ns, struct daemon_client **ret_client,
+	char *ret_why, size_t why_bytes);
+void daemon_client_close(struct daemon_client *client);
+DEFINE_CLEANUP(struct daemon_client, daemon_client_close)
 
 /* The greeting's "version". */
-const char *client_server_version(const struct client *client);
+const char *daemon_client_server_version(const struct daemon_client *client);
 
 /* Asks @request (an object with a verb; stays the caller's) and gives the answer's result, and its text as
  * the daemon wrote it (numbers of 64 bits have all their digits only there); @ret_text may be NULL. Both are
  * owned by the caller. 0 or CLIENT_E_*, with one line in @ret_why; -ENOMEM. After CLIENT_E_NO_DAEMON the
  * connection is of no more use. */
-int client_ask(struct client *client, const cJSON *request, cJSON **ret_result, char **ret_text,
+int daemon_client_ask(struct daemon_client *client, const cJSON *request, cJSON **ret_result, char **ret_text,
 	char *ret_why, size_t why_bytes);

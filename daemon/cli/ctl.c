@@ -37,12 +37,13 @@ static const struct action *find_action(const char *verb)
 	return NULL;
 }
 
-/* Adds the action's own argument. NULL, or what is allowed. */
-static const char *add_argument(
-	const struct action *action, const char *text, struct question *question, uint64_t *ret_period_ns)
+/* Takes the action's own argument. NULL, or what is allowed. Which rates are, the daemon's configuration
+ * says. */
+static const char *take_argument(
+	const struct action *action, const char *text, struct question *question, uint64_t *ret_rate_hz)
 {
 	if (strcmp(action->argument, "HZ") == 0)
-		return cli_take_rate(text, ret_period_ns);
+		return cli_take_count(text, ret_rate_hz);
 	return cli_take_pid(text, &question->pid);
 }
 
@@ -68,7 +69,7 @@ int cli_ctl(int argc, char **argv)
 			"  reset       empties the windows that top and profile show     [--pool]\n"
 			"  suspend     stops sampling, keeps what was collected          [--pool] [--pid]\n"
 			"  resume      goes on                                           [--pool] [--pid]\n"
-			"  rate HZ     samples a second, 1 to 10000                      [--pool]\n"
+			"  rate HZ     samples a second, up to sampling.max_rate         [--pool]\n"
 			"  attach PID  samples a process, or an FPM master's workers too [--pool]: its name "
 			"in lists\n"
 			"  detach PID  no more\n"
@@ -81,7 +82,7 @@ int cli_ctl(int argc, char **argv)
 		.max_arguments = 2,
 	};
 	_cleanup_(cJSON_Deletep) cJSON *result = NULL;
-	uint64_t period_ns = 0;
+	uint64_t rate_hz = 0;
 	int first;
 
 	int r = cli_options_parse(&command, argc, argv, &first);
@@ -98,14 +99,14 @@ int cli_ctl(int argc, char **argv)
 	if (action->argument && argc - first < 2)
 		return cli_usage_error("ctl", "%s: %s is missing", action->verb, action->argument);
 	if (action->argument) {
-		const char *allowed = add_argument(action, argv[first + 1], &question, &period_ns);
+		const char *allowed = take_argument(action, argv[first + 1], &question, &rate_hz);
 
 		if (allowed)
 			return cli_usage_error(
 				"ctl", "%s \"%s\": must be %s", action->verb, argv[first + 1], allowed);
 	}
 	_cleanup_(cJSON_Deletep) cJSON *request = question_request(&question, action->verb);
-	if (request && period_ns > 0 && !json_add_count(request, "period_us", period_ns / 1000))
+	if (request && rate_hz > 0 && !json_add_count(request, "rate_hz", rate_hz))
 		return cli_fail(EXIT_FAILED, "no memory");
 	r = question_ask(&question, request, &result);
 	if (result && action->done)

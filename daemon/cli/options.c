@@ -211,6 +211,16 @@ const char *cli_take_rows(const char *text, void *into)
 	return NULL;
 }
 
+const char *cli_take_count(const char *text, void *into)
+{
+	uint64_t count;
+
+	if (!parse_number(text, 1000000, &count) || count < 1)
+		return "a number of 1 to 1000000";
+	*(uint64_t *)into = count;
+	return NULL;
+}
+
 const char *cli_take_pid(const char *text, void *into)
 {
 	uint64_t pid;

@@ -59,6 +59,7 @@ const char *cli_take_duration(
 const char *cli_take_rate(const char *text, void *into);   /* uint64_t ns: the period of a rate in Hz */
 const char *cli_take_period(const char *text, void *into); /* uint64_t ns: 10ms, 250us; bounds of the rate */
 const char *cli_take_rows(const char *text, void *into);   /* size_t: 1 to 1000 */
+const char *cli_take_count(const char *text, void *into);  /* uint64_t: 1 to 1000000 */
 const char *cli_take_pid(const char *text, void *into);    /* pid_t: 1 and up */
 const char *cli_take_order(const char *text, void *into);  /* enum profile_order */
 

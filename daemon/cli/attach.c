@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * `attach`: profiles a process and shows where its time went. Works without a daemon. The result is always
+ * written: when the time is up, when the target ends, on Ctrl-C.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/cli/cli.h"
+#include "daemon/cli/options.h"
+#include "daemon/cli/output.h"
+#include "daemon/cli/process.h"
+#include "daemon/cli/session.h"
+#include "daemon/export/export.h"
+#include "daemon/export/json.h"
+
+#define DEFAULT_PERIOD_NS (10 * 1000 * 1000)
+#define DEFAULT_ROWS 20
+
+enum format { FORMAT_TOP, FORMAT_FOLDED, FORMAT_JSON };
+
+struct attach_options {
+	struct session_options session;
+	size_t rows;
+	enum profile_order order;
+	enum format format;
+	const char *output;
+	bool lines, json;
+};
+
+static const char *take_format(const char *text, void *into)
+{
+	static const char *const names[] = {
+		[FORMAT_TOP] = "top", [FORMAT_FOLDED] = "folded", [FORMAT_JSON] = "json"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(text, names[i]) == 0) {
+			*(enum format *)into = (enum format)i;
+			return NULL;
+		}
+	}
+	return "top, folded or json";
+}
+
+static int append_json(cJSON *json, struct text *text)
+{
+	_cleanup_(cJSON_Deletep) cJSON *owned = json;
+	_cleanup_free_ char *printed = cJSON_PrintUnformatted(owned);
+
+	if (!printed)
+		return -ENOMEM;
+	text_append(text, "%s\n", printed);
+	return text->error;
+}
+
+static void append_hint(
+	const struct attach_options *options, const struct profile *profile, struct text *text)
+{
+	pid_t pid = options->session.pid;
+
+	if (profile_sum(profile).samples == 0)
+		text_append(text, "\nnext: cbox-profd dump %d    what it does at this moment\n", pid);
+	else
+		text_append(text,
+			"\nnext: cbox-profd attach %d --duration 10s --format folded --output out.folded\n"
+			"      flamegraph.pl out.folded > out.svg    the same as a flame graph, for a "
+			"browser\n",
+			pid);
+}
+
+static int write_text(const struct attach_options *options, const struct profile *profile, struct text *text)
+{
+	switch (options->format) {
+	case FORMAT_FOLDED:
+		return export_folded(profile, options->lines, text);
+	case FORMAT_JSON:
+		return append_json(export_profile_json(profile), text);
+	case FORMAT_TOP:
+		break;
+	}
+	if (options->json)
+		return append_json(export_top_json(profile, options->order, options->rows), text);
+	int r = export_top_text(profile, options->order, options->rows, text);
+	if (r == 0)
+		append_hint(options, profile, text);
+	return r < 0 ? r : text->error;
+}
+
+/* What can be refused is refused before any time is spent. */
+static int check_target(struct session_options *session)
+{
+	const struct frame_names no_names = {0};
+	_cleanup_(php_process_closep) struct php_process *process = NULL;
+	char why[512] = "";
+
+	session->is_master = process_is_master(session->pid);
+	int r = process_open(session->pid, &no_names, &process, why, sizeof(why));
+	if (r == 0 || r == PHP_BINARY_E_NOT_STARTED)
+		return EXIT_OK;
+	return cli_fail(process_exit_status(r), "%s", why);
+}
+
+static int run(struct attach_options *options)
+{
+	_cleanup_(output_close) struct output output = OUTPUT_STANDARD;
+	_cleanup_(profile_freep) struct profile *profile = NULL;
+	_cleanup_text_ struct text text = {0};
+	char why[512] = "";
+
+	int r = check_target(&options->session);
+	if (r != EXIT_OK)
+		return r;
+	session_block_signals();
+	signal(SIGPIPE, SIG_IGN); /* a reader that goes is told by write() */
+	r = output_open(options->output, &output);
+	if (r < 0)
+		return cli_fail(EXIT_FAILED, "%s: can't be written: %s", options->output, strerror(-r));
+	r = session_run(&options->session, &profile, why, sizeof(why));
+	if (r != 0)
+		return cli_fail(r, "%s", why);
+	r = write_text(options, profile, &text);
+	if (r == 0)
+		r = output_commit(&output, text.bytes ? text.bytes : "", text.length);
+	if (r < 0)
+		return cli_fail(EXIT_FAILED, "%s: the result can't be written: %s",
+			options->output ? options->output : "standard output", strerror(-r));
+	return EXIT_OK;
+}
+
+int cli_attach(int argc, char **argv)
+{
+	struct attach_options attach = {
+		.session = {.period_ns = DEFAULT_PERIOD_NS, .progress = isatty(STDERR_FILENO)},
+		.rows = DEFAULT_ROWS,
+		.order = PROFILE_BY_SELF_WALL,
+	};
+	const struct cli_option options[] = {
+		{"duration", 'd', "TIME", cli_take_duration, &attach.session.duration_ns,
+			"10s, 500ms, 2m; if not given: until Ctrl-C, or the target ends"},
+		{"rate", 'r', "HZ", cli_take_rate, &attach.session.period_ns,
+			"samples a second of each process, 1 to 10000; 100 if not given"},
+		{"period", 0, "TIME", cli_take_period, &attach.session.period_ns,
+			"the same as time between two samples"},
+		{"top", 'n', "N", cli_take_rows, &attach.rows, "functions in the table; 20 if not given"},
+		{"order", 0, "ORDER", cli_take_order, &attach.order,
+			"self_wall, total_wall, self_cpu, total_cpu or self_samples"},
+		{"format", 'f', "FORMAT", take_format, &attach.format,
+			"top (a table), folded (for flame graphs) or json (everything)"},
+		{"json", 0, NULL, cli_take_flag, &attach.json, "the table as JSON on one line"},
+		{"lines", 0, NULL, cli_take_flag, &attach.lines, "folded: with the line each frame runs"},
+		{"output", 'o', "FILE", cli_take_text, &attach.output, "write there, whole or not at all"},
+	};
+	const struct cli_command command = {
+		.verb = "attach",
+		.arguments = "PID",
+		.summary = "Profiles a PHP process from outside and shows where its time went. PID is an FPM "
+			   "worker, any\n"
+			   "PHP CLI process, or an FPM master: then all its workers, also those to come. "
+			   "Needs no daemon.",
+		CLI_OPTIONS(options),
+		.examples = "  cbox-profd attach $(pgrep -o php-fpm) --duration 10s\n"
+			    "  cbox-profd attach 4711 --rate 1000 --order total_cpu\n"
+			    "  cbox-profd attach 4711 -d 30s --format folded -o out.folded\n",
+		.min_arguments = 1,
+		.max_arguments = 1,
+	};
+	int first;
+
+	int r = cli_options_parse(&command, argc, argv, &first);
+	if (r != CLI_GO_ON)
+		return r;
+	const char *allowed = cli_take_pid(argv[first], &attach.session.pid);
+	if (allowed)
+		return cli_usage_error("attach", "\"%s\": must be %s", argv[first], allowed);
+	if (attach.lines && attach.format != FORMAT_FOLDED)
+		return cli_usage_error(
+			"attach", "--lines goes with --format folded; json has the lines always");
+	if (attach.json && attach.format == FORMAT_FOLDED)
+		return cli_usage_error("attach", "--json goes not with --format folded");
+	return run(&attach);
+}

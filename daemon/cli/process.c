@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From a pid on the command line to something that can be sampled.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "reader/remote.h"
+#include "daemon/cli/cli.h"
+#include "daemon/cli/permission.h"
+#include "daemon/cli/process.h"
+#include "daemon/sampling/fpm_master.h"
+
+static bool is_permission(int error)
+{
+	return error == -EPERM || error == -EACCES || error == -ENOSYS;
+}
+
+int process_open(pid_t pid, const struct frame_names *names, struct php_process **ret_process, char *ret_why,
+	size_t why_bytes)
+{
+	char why[400];
+
+	int r = php_process_open(pid, names, ret_process, ret_why, why_bytes);
+	if (is_permission(r)) {
+		permission_explain(pid, why, sizeof(why));
+		snprintf(ret_why, why_bytes, "process %d: its memory may not be read: %s", pid, why);
+	}
+	return r;
+}
+
+int process_exit_status(int error)
+{
+	/* REMOTE_E_GONE has the number of PHP_BINARY_E_NOT_PHP; both are no target. */
+	_Static_assert((int)REMOTE_E_GONE == (int)PHP_BINARY_E_NOT_PHP, "told apart below");
+
+	if (is_permission(error))
+		return EXIT_NO_PERMISSION;
+	switch (error) {
+	case 0:
+		return EXIT_OK;
+	case -ESRCH:
+	case PHP_BINARY_E_NOT_PHP:
+	case PHP_PROCESS_E_GONE:
+		return EXIT_NO_TARGET;
+	case PHP_BINARY_E_UNKNOWN_VERSION:
+	case PHP_BINARY_E_ZTS:
+	case PHP_BINARY_E_DEBUG:
+	case PHP_BINARY_E_SELF_TEST:
+	case PHP_BINARY_E_NOT_X86_64:
+		return EXIT_UNSUPPORTED;
+	default:
+		return EXIT_FAILED;
+	}
+}
+
+bool process_is_master(pid_t pid)
+{
+	return fpm_title_of(pid) == FPM_TITLE_MASTER && fpm_is_believable_master(pid) &&
+	       !fpm_is_newborn_worker(pid);
+}
+
+int process_means(
+	pid_t pid, struct discovery *discovery, const struct discovered **ret_processes, size_t *ret_count)
+{
+	const struct selector selector = {.kind = SELECT_PID, .pid = pid};
+
+	int r = discovery_select(discovery, &selector, 1);
+	return r < 0 ? r : discovery_scan(discovery, 1, ret_processes, ret_count);
+}
