@@ -97,4 +97,5 @@ clean:
 
 .PHONY: all help unit check demo asan ubsan tidy format format-check bench install clean
 .DELETE_ON_ERROR:
+.SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -8,8 +8,9 @@
  * The scoreboard is not exported. It is an anonymous shared mapping, which the kernel shows as "/dev/zero
  * (deleted)", so is opcache's memory, which is larger. In it the worker's slot is found by its pid, as the
  * worker itself sees it (it may live in a pid namespace), among fields that must fit. The head of struct
- * fpm_scoreboard_proc_s (sapi/fpm/fpm/fpm_scoreboard.h) is the same in 7.4 to 8.5, checked on live workers;
- * what stands behind it is not used.
+ * fpm_scoreboard_proc_s (sapi/fpm/fpm/fpm_scoreboard.h), up to request_uri, is the same in 7.4 to 8.5,
+ * checked on live workers; what stands behind it is not used. Its `tv` is when the present stage began: in
+ * stage "executing" that is the moment before the script's first instruction (fpm_request_executing()).
  */
 #include "reader/fpm_scoreboard.h"
 
@@ -22,6 +23,7 @@
 
 #include "symbols/cleanup.h"
 #include "symbols/procmap.h"
+#include "reader/load.h"
 
 /* A slot is 1168 bytes up to 8.4 and 3344 from 8.5: room for 2,500 workers. opcache's least is 8 MiB. */
 #define SCOREBOARD_MAX_BYTES (8U * 1024 * 1024 - 1)
@@ -34,8 +36,10 @@
 #define SLOT_REQUESTS 40
 #define SLOT_STAGE 48
 #define SLOT_HEAD_BYTES 56
-/* enum fpm_request_stage_e: FPM_REQUEST_ACCEPTING is 1, FPM_REQUEST_FINISHED 6. */
+#define SLOT_STAGE_BEGAN 96 /* struct timeval tv: CLOCK_MONOTONIC, fpm_clock_get() */
+/* enum fpm_request_stage_e: FPM_REQUEST_ACCEPTING is 1, _EXECUTING 4, _FINISHED 6. */
 #define STAGE_FIRST 1
+#define STAGE_EXECUTING 4
 #define STAGE_LAST 6
 
 /* The worker's pid as it sees it itself: the last of NSpid in /proc/PID/status; @pid where there is no such
@@ -107,7 +111,7 @@ static int find_slots(const struct memory *memory, const struct mapping *mapping
 	return 0;
 }
 
-int fpm_scoreboard_find_request_count(pid_t pid, const struct memory *memory, remote_addr *ret_addr)
+int fpm_scoreboard_find_slot(pid_t pid, const struct memory *memory, remote_addr *ret_slot)
 {
 	_cleanup_(procmap_freep) struct procmap *maps = NULL;
 	_cleanup_free_ unsigned char *chunk = NULL;
@@ -131,6 +135,20 @@ int fpm_scoreboard_find_request_count(pid_t pid, const struct memory *memory, re
 	/* Two that fit would be a guess. */
 	if (count != 1)
 		return FPM_SCOREBOARD_E_NOT_FOUND;
-	*ret_addr = slot + SLOT_REQUESTS;
+	*ret_slot = slot;
 	return 0;
+}
+
+struct fpm_slot fpm_slot_read(const unsigned char *slot)
+{
+	struct fpm_slot read = {.requests = load_u64(slot + SLOT_REQUESTS)};
+	uint64_t seconds = load_u64(slot + SLOT_STAGE_BEGAN);
+	uint64_t microseconds = load_u64(slot + SLOT_STAGE_BEGAN + 8);
+	uint32_t stage;
+
+	memcpy(&stage, slot + SLOT_STAGE, sizeof(stage));
+	/* A time that FPM can't have written is none: the product must not wrap. */
+	if (stage == STAGE_EXECUTING && seconds < UINT32_MAX && microseconds < 1000000)
+		read.executing_ns = seconds * 1000000000u + microseconds * 1000u;
+	return read;
 }

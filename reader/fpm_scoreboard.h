@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * A worker's slot in php-fpm's scoreboard, for the one number there that tells each request from the next.
+ * A worker's slot in php-fpm's scoreboard: what tells each request from the next, and when this one began.
  */
 #pragma once
 
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "symbols/memory.h"
@@ -12,7 +13,17 @@ enum {
 	FPM_SCOREBOARD_E_NOT_FOUND = 80, /* no scoreboard mapped, or none with this worker's slot (yet) */
 };
 
-/* The address, in worker @pid, of its count of requests (8 bytes). Reads /proc/@pid/maps, /proc/@pid/status
- * and the scoreboard through @memory: once a worker, not a sample. 0, FPM_SCOREBOARD_E_NOT_FOUND, or a
- * negative errno. */
-int fpm_scoreboard_find_request_count(pid_t pid, const struct memory *memory, remote_addr *ret_addr);
+/* Bytes of a slot that fpm_slot_read() looks at. */
+#define FPM_SLOT_BYTES 112
+
+struct fpm_slot {
+	uint64_t requests;     /* raised before each request is read */
+	uint64_t executing_ns; /* CLOCK_MONOTONIC when the script began to run; 0: it does not run now */
+};
+
+/* The address of worker @pid's slot. Reads /proc/@pid/maps, /proc/@pid/status and the scoreboard through
+ * @memory: once a worker, not a sample. 0, FPM_SCOREBOARD_E_NOT_FOUND, or a negative errno. */
+int fpm_scoreboard_find_slot(pid_t pid, const struct memory *memory, remote_addr *ret_slot);
+
+/* Reads FPM_SLOT_BYTES of a slot. */
+struct fpm_slot fpm_slot_read(const unsigned char *slot);

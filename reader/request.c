@@ -31,9 +31,9 @@
 
 /* Samples of one request that try to read its method and path. */
 #define REQUEST_MAX_DETAIL_ATTEMPTS 16
-/* Requests at whose start the counter is looked for. A worker's first may come before its slot can be told
+/* Requests at whose start the slot is looked for. A worker's first may come before its slot can be told
  * apart. */
-#define REQUEST_MAX_COUNTER_SEARCHES 3
+#define REQUEST_MAX_SLOT_SEARCHES 3
 /* Samples in a row in which the symbol table may make no sense (PHP is changing it) before it is taken for
  * broken. */
 #define REQUEST_MAX_TABLE_RETRIES 3
@@ -45,13 +45,13 @@ struct request_reader {
 	bool fastcgi, single_request;
 	size_t globals_bytes; /* of sapi_globals, up to the last field used */
 
-	remote_addr counter; /* FPM's count of this worker's requests; 0: not known */
-	unsigned counter_searches;
+	remote_addr slot; /* the worker's in FPM's scoreboard; 0: not known */
+	unsigned slot_searches;
 
 	/* The request seen last. */
 	struct request current;
-	uint64_t count;
-	bool has_count;
+	struct fpm_slot fpm;
+	bool has_fpm;
 	bool idle_since;       /* seen between requests, for certain */
 	bool maybe_idle_since; /* seen without PHP code on its stack */
 	bool unreported;       /* no successful request_read() has told of it yet */
@@ -128,25 +128,25 @@ static int read_state(const struct request_reader *reader, struct view *view, st
 	return 0;
 }
 
-/* FPM's count of requests, where it is known. 0 or an error of is_error(). */
-static int read_count(
-	struct request_reader *reader, struct view *view, bool *ret_has_count, uint64_t *ret_count)
+/* What FPM's scoreboard says, where it is known. 0 or an error of is_error(). */
+static int read_slot(
+	struct request_reader *reader, struct view *view, bool *ret_has_slot, struct fpm_slot *ret_slot)
 {
 	const unsigned char *at;
 
-	*ret_has_count = false;
-	if (reader->counter == 0)
+	*ret_has_slot = false;
+	if (reader->slot == 0)
 		return 0;
-	at = view_at(view, reader->counter, sizeof(*ret_count));
+	at = view_at(view, reader->slot, FPM_SLOT_BYTES);
 	if (!at)
 		return is_error(view_error(view)) ? view_error(view) : 0;
-	*ret_has_count = true;
-	*ret_count = load_u64(at);
+	*ret_has_slot = true;
+	*ret_slot = fpm_slot_read(at);
 	return 0;
 }
 
 static bool is_another_request(
-	const struct request_reader *reader, double start_time_s, bool has_count, uint64_t count)
+	const struct request_reader *reader, double start_time_s, bool has_slot, const struct fpm_slot *slot)
 {
 	double last_time_s = reader->current.start_time_s;
 
@@ -156,8 +156,8 @@ static bool is_another_request(
 		return false;
 	if (reader->idle_since)
 		return true;
-	if (has_count && reader->has_count)
-		return count != reader->count;
+	if (has_slot && reader->has_fpm)
+		return slot->requests != reader->fpm.requests;
 	if (last_time_s != 0)
 		return start_time_s != last_time_s;
 	return reader->maybe_idle_since && start_time_s == 0;
@@ -172,36 +172,36 @@ static void begin_request(struct request_reader *reader)
 	reader->idle_since = reader->maybe_idle_since = false;
 	reader->detail_attempts = 0;
 	reader->table_retries = 0;
-	if (reader->pid != 0 && reader->counter == 0 &&
-		reader->counter_searches < REQUEST_MAX_COUNTER_SEARCHES) {
+	if (reader->pid != 0 && reader->slot == 0 && reader->slot_searches < REQUEST_MAX_SLOT_SEARCHES) {
 		struct memory memory = remote_memory(&reader->pid);
 
-		reader->counter_searches++;
+		reader->slot_searches++;
 		/* Without it the other witnesses have to do. */
-		(void)fpm_scoreboard_find_request_count(reader->pid, &memory, &reader->counter);
+		(void)fpm_scoreboard_find_slot(reader->pid, &memory, &reader->slot);
 	}
 }
 
 static int update_generation(
 	struct request_reader *reader, struct view *view, const struct request_state *state)
 {
-	uint64_t count = 0;
-	bool has_count;
+	struct fpm_slot slot = {0};
+	bool has_slot;
 	int r;
 
-	r = read_count(reader, view, &has_count, &count);
+	r = read_slot(reader, view, &has_slot, &slot);
 	if (r != 0)
 		return r;
-	if (is_another_request(reader, state->start_time_s, has_count, count)) {
+	if (is_another_request(reader, state->start_time_s, has_slot, &slot)) {
 		begin_request(reader);
-		if (!has_count)
-			r = read_count(reader, view, &has_count, &count); /* found just now */
+		if (!has_slot)
+			r = read_slot(reader, view, &has_slot, &slot); /* found just now */
 		if (r != 0)
 			return r;
+		reader->current.script_began_ns = slot.executing_ns;
 	}
 	reader->current.start_time_s = state->start_time_s;
-	reader->has_count = has_count;
-	reader->count = count;
+	reader->has_fpm = has_slot;
+	reader->fpm = slot;
 	reader->idle_since = reader->maybe_idle_since = false;
 	return 0;
 }
@@ -373,6 +373,7 @@ int request_read(
 	}
 
 	*ret_request = reader->current;
+	ret_request->active = state.started;
 	ret_request->context_state = context_state;
 	ret_request->context = context;
 	*ret_new_request = reader->unreported;

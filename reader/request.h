@@ -26,6 +26,9 @@ enum context_state {
 
 struct request {
 	uint64_t generation; /* rises by one with each request seen on this process; 0: none seen yet */
+	bool active; /* SG(sapi_started): between start-up and the end of shutdown, PHP code on the stack or
+			not */
+	uint64_t script_began_ns; /* CLOCK_MONOTONIC, by FPM's scoreboard; 0: not known */
 	double start_time_s; /* SG(global_request_time), seconds since the epoch; 0: not known, or not yet */
 	char method[REQUEST_MAX_METHOD_BYTES + 1]; /* "" when not known (CLI) */
 	char path[REQUEST_MAX_PATH_BYTES +

@@ -117,15 +117,15 @@ static void leave_request(struct target *target, struct sampling *sampling, uint
  * the first. */
 static uint64_t request_begin_ns(const struct target *target, const struct request *request, uint64_t now_ns)
 {
-	double age_ns;
-	uint64_t begin_ns;
+	uint64_t begin_ns = request->script_began_ns;
 
-	if (request->start_time_s <= 0)
-		return target->ticked ? target->last_ns : now_ns;
-	age_ns = (double)realtime_now_ns() - request->start_time_s * 1e9;
-	if (age_ns < 0)
-		age_ns = 0;
-	begin_ns = age_ns < (double)now_ns ? now_ns - (uint64_t)age_ns : 0;
+	if (!begin_ns && request->start_time_s > 0) {
+		double age_ns = (double)realtime_now_ns() - request->start_time_s * 1e9;
+
+		begin_ns = age_ns > 0 && age_ns < (double)now_ns ? now_ns - (uint64_t)age_ns : now_ns;
+	}
+	if (!begin_ns || begin_ns > now_ns)
+		begin_ns = target->ticked ? target->last_ns : now_ns;
 	return target->ticked && begin_ns < target->last_ns ? target->last_ns : begin_ns;
 }
 

@@ -118,10 +118,11 @@ static void note(struct target *target, struct sampling *sampling, const struct 
 		accounting_add(&target->unit.labels.accounting, tick);
 }
 
-/* Between requests, as opposed to: PHP is at work on a request, outside of any PHP function. */
+/* Between requests, as opposed to: PHP is at work on a request, outside of any PHP function. A request of
+ * which no PHP code was seen yet has not begun. */
 static bool is_between_requests(const struct target *target, int answer, const struct php_sample *sample)
 {
-	return answer == PHP_PROCESS_E_IDLE && sample->request.start_time_s <= 0;
+	return answer == PHP_PROCESS_E_IDLE && (target->idle || !sample->request.active);
 }
 
 static void look(struct target *target, struct sampling *sampling, uint64_t now_ns,

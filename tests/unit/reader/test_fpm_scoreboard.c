@@ -98,12 +98,12 @@ static int search(enum situation situation, bool own_namespace, remote_addr *ret
 	remote_addr addr;
 	int r;
 
-	r = fpm_scoreboard_find_request_count(pid, &memory, &addr);
+	r = fpm_scoreboard_find_slot(pid, &memory, &addr);
 	if (r == 0) {
-		uint64_t requests;
+		unsigned char bytes[FPM_SLOT_BYTES];
 
-		assert_int_equal(memory_read(&memory, addr, &requests, sizeof(requests)), 0);
-		assert_int_equal(requests, 4711);
+		assert_int_equal(memory_read(&memory, addr, bytes, sizeof(bytes)), 0);
+		assert_int_equal(fpm_slot_read(bytes).requests, 4711);
 		*ret_offset = addr - slot;
 	}
 	kill(pid, SIGKILL);
@@ -111,12 +111,12 @@ static int search(enum situation situation, bool own_namespace, remote_addr *ret
 	return r;
 }
 
-static void workers_request_count_is_found(void **state)
+static void workers_slot_is_found(void **state)
 {
 	remote_addr offset;
 
 	assert_int_equal(search(HEALTHY, false, &offset), 0);
-	assert_int_equal(offset, offsetof(struct slot, requests));
+	assert_int_equal(offset, 0);
 }
 
 static void slot_across_two_reads_is_found_once(void **state)
@@ -124,7 +124,7 @@ static void slot_across_two_reads_is_found_once(void **state)
 	remote_addr offset;
 
 	assert_int_equal(search(FAR_SLOT, false, &offset), 0);
-	assert_int_equal(offset, offsetof(struct slot, requests));
+	assert_int_equal(offset, 0);
 }
 
 static void worker_in_a_pid_namespace_is_known_by_its_own_pid(void **state)
@@ -136,7 +136,7 @@ static void worker_in_a_pid_namespace_is_known_by_its_own_pid(void **state)
 		skip();
 	}
 	assert_int_equal(search(HEALTHY, true, &offset), 0);
-	assert_int_equal(offset, offsetof(struct slot, requests));
+	assert_int_equal(offset, 0);
 }
 
 static void what_is_no_slot_of_the_worker_is_not_taken_for_one(void **state)
@@ -158,18 +158,36 @@ static void dead_worker_is_an_error(void **state)
 
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	assert_int_equal(fpm_scoreboard_find_request_count(pid, &memory, &addr), -ESRCH);
+	assert_int_equal(fpm_scoreboard_find_slot(pid, &memory, &addr), -ESRCH);
 	assert_int_equal(addr, 42);
+}
+
+static void script_began_when_stage_executing_did_and_in_no_other_stage(void **state)
+{
+	unsigned char slot[FPM_SLOT_BYTES] = {0};
+	uint64_t seconds = 86400, microseconds = 250000, wrapping = UINT64_MAX / 2;
+	uint32_t executing = 4, finished = 6;
+
+	memcpy(slot + 96, &seconds, 8);
+	memcpy(slot + 104, &microseconds, 8);
+	memcpy(slot + 48, &executing, 4);
+	assert_int_equal(fpm_slot_read(slot).executing_ns, 86400250000000);
+	memcpy(slot + 48, &finished, 4);
+	assert_int_equal(fpm_slot_read(slot).executing_ns, 0);
+	memcpy(slot + 48, &executing, 4);
+	memcpy(slot + 96, &wrapping, 8);
+	assert_int_equal(fpm_slot_read(slot).executing_ns, 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(workers_request_count_is_found),
+		cmocka_unit_test(workers_slot_is_found),
 		cmocka_unit_test(slot_across_two_reads_is_found_once),
 		cmocka_unit_test(worker_in_a_pid_namespace_is_known_by_its_own_pid),
 		cmocka_unit_test(what_is_no_slot_of_the_worker_is_not_taken_for_one),
 		cmocka_unit_test(dead_worker_is_an_error),
+		cmocka_unit_test(script_began_when_stage_executing_did_and_in_no_other_stage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
