@@ -202,7 +202,8 @@ static size_t outer_frames(const struct raw_stack *stack)
 	return stack->omitted > 0 ? stack->count - stack->omitted_after - 1 : stack->count;
 }
 
-/* Leaves in @newer what it and @older agree on, from the outer end inwards. */
+/* Leaves in @newer what it and @older agree on, from the outer end inwards. A frame that stayed where it is
+ * has not called anything else meanwhile: its opline must be the same for the frame inside of it to count. */
 static void keep_agreed(struct raw_stack *newer, const struct raw_stack *older)
 {
 	size_t most = outer_frames(newer) < outer_frames(older) ? outer_frames(newer) : outer_frames(older);
@@ -213,6 +214,8 @@ static void keep_agreed(struct raw_stack *newer, const struct raw_stack *older)
 		const struct raw_frame *b = &older->frames[older->count - 1 - agreed];
 
 		if (a->execute_data != b->execute_data || a->func != b->func)
+			break;
+		if (agreed > 0 && a[1].opline != b[1].opline)
 			break;
 		agreed++;
 	}
