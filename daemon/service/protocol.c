@@ -303,7 +303,7 @@ static enum number_kind parse_number(const cJSON *item, uint64_t *ret_number)
 		return NUMBER_NOT;
 	if (value < 0 || value > EXACT_LIMIT)
 		return NUMBER_BEYOND;
-	if (value != floor(value))
+	if (value != (double)(uint64_t)value)
 		return NUMBER_NOT;
 	*ret_number = (uint64_t)value;
 	return NUMBER;

@@ -147,7 +147,7 @@ static void a_line_without_end_is_answered_and_closed(void **state)
 	do
 		sent = send(fd, noise, sizeof(noise), MSG_NOSIGNAL);
 	while (sent > 0);
-	assert_int_equal(errno, EPIPE);
+	assert_true(errno == EPIPE || errno == ECONNRESET);
 	assert_next_line(fd, "{\"ok\":false,\"error\":\"line_too_long\",");
 	assert_closed(fd);
 }
@@ -309,7 +309,7 @@ static void a_client_that_never_reads_is_closed_when_too_much_waits_for_it(void 
 		if (sent < 0 && errno == EAGAIN)
 			usleep(1000);
 	} while (sent > 0 || errno == EAGAIN);
-	assert_int_equal(errno, EPIPE);
+	assert_true(errno == EPIPE || errno == ECONNRESET);
 	close(fd);
 	other = connected();
 	say(other, "{\"verb\":\"reset\"}\n");

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "daemon/service/verbs.h"
 #include "fake_engine.h"
 #include "service_fixture.h"
 
@@ -296,6 +297,26 @@ static void finish_is_for_the_workers_own_user(void **state)
 	free(line);
 }
 
+static void a_peer_from_another_pid_namespace_is_no_worker(void **state)
+{
+	const char *finish = "{\"verb\":\"finish\"}", *status = "{\"verb\":\"status\"}";
+	struct verb_host host = {.engine = &fake};
+	struct exchange *exchange = calloc(1, sizeof(*exchange));
+
+	protocol_request_init(&exchange->request, finish, strlen(finish));
+	verb_ask(exchange, &host);
+	assert_int_equal(exchange->request.error, PROTOCOL_E_NOT_A_TARGET);
+	exchange_free(exchange);
+
+	/* It may ask for the status, in which no process is its own. */
+	exchange = calloc(1, sizeof(*exchange));
+	protocol_request_init(&exchange->request, status, strlen(status));
+	verb_ask(exchange, &host);
+	assert_int_equal(exchange->request.error, PROTOCOL_OK);
+	assert_int_equal(exchange->order_count, 2);
+	exchange_free(exchange);
+}
+
 static void new_groups_hold_for_those_who_are_connected(void **state)
 {
 	struct service_options options = fixture.options;
@@ -331,6 +352,7 @@ int main(void)
 		TEST(roles_follow_from_uid_and_groups),
 		TEST(others_targets_do_not_exist_for_a_user),
 		TEST(finish_is_for_the_workers_own_user),
+		TEST(a_peer_from_another_pid_namespace_is_no_worker),
 		TEST(new_groups_hold_for_those_who_are_connected),
 	};
 
