@@ -28,8 +28,8 @@ static void self_and_total_stand_side_by_side(void **state)
 
 	profile->accounting = (struct accounting){.expected = 55, .taken = 31, .unchanged = 19, .idle = 5};
 	assert_int_equal(export_top_text(profile, PROFILE_BY_SELF_WALL, 10, &text), 0);
-	assert_string_equal(line_with(&text, "PHP requests", line),
-		"500.0 ms of PHP requests, 300.0 ms of it on a processor; 50 samples, one each 10.0 ms");
+	assert_string_equal(line_with(&text, "on a processor;", line),
+		"500.0 ms of PHP, 300.0 ms of it on a processor; 50 samples, one each 10.0 ms");
 	assert_string_equal(line_with(&text, "  hot", line),
 		"   300.0  60%    290.0  97%     300.0  60%    290.0  97%      30  hot  hot.php:10");
 	assert_string_equal(line_with(&text, "  wait", line),
