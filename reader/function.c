@@ -231,6 +231,23 @@ static int prove(struct naming *naming)
 	return batch_fetch(&naming->batch);
 }
 
+/* The target moved on while functions were read. Are they nevertheless those of the snapshot's frames? */
+static bool outlived(struct naming *naming)
+{
+	for (size_t i = 0; i < naming->stack->count; i++) {
+		const struct function_entry *entry = entry_of(naming, i);
+
+		if (!(entry->flags & (FUNCTION_IS_VOLATILE | FUNCTION_IS_FRESH)) ||
+			((entry->flags & FUNCTION_IS_INTERNAL) && !(entry->flags & FUNCTION_IS_VOLATILE)))
+			continue;
+		if (!(entry->flags & FUNCTION_IS_VOLATILE) && !is_caller(naming, i))
+			continue; /* its opline says nothing, but it lives as long as the request */
+		if (!function_has_opline(naming->layout, entry, opline_of(naming, &naming->stack->frames[i])))
+			return false;
+	}
+	return true;
+}
+
 /* Wants the class names of what is new. */
 static int fetch_class_names(struct naming *naming)
 {
@@ -443,6 +460,7 @@ int function_cache_name(struct function_cache *cache, struct view *view, const s
 		function_table_clear(&cache->table);
 		cache->names_epoch = names->epoch;
 	}
+	view_accept_torn(view);
 	r = look_up(&naming);
 	if (r == -ENOSPC) {
 		function_table_clear(&cache->table);
@@ -451,6 +469,8 @@ int function_cache_name(struct function_cache *cache, struct view *view, const s
 	}
 	if (r == 0)
 		r = prove(&naming);
+	if (r == 0 && view_moved(view) && !outlived(&naming))
+		r = VIEW_E_TORN;
 	if (r == 0)
 		r = fetch_class_names(&naming);
 	if (r == 0)

@@ -72,9 +72,9 @@ void function_cache_new_request(struct function_cache *cache);
 
 /* Names all of @stack into @ret_named (whose @frames the caller has set). Reads with at most one call for
  * functions not proved yet, one more for their names and lines, one more for the names of their classes;
- * nothing when all is known. 0, VIEW_E_TORN, VIEW_E_FULL, REMOTE_E_GONE, negative errno. A frame whose
- * function can't be read is named
- * "<unread>". */
+ * nothing when all is known. These reads go on when the target moves meanwhile, since functions outlive
+ * calls; VIEW_E_TORN only where it can't be told whether one did. Also VIEW_E_FULL, REMOTE_E_GONE, negative
+ * errno. A frame whose function can't be read is named "<unread>". */
 int function_cache_name(struct function_cache *cache, struct view *view, const struct raw_stack *stack,
 	const struct frame_names *names, struct named_stack *ret_named);
 

@@ -40,6 +40,7 @@ struct view {
 	size_t guard_bytes;
 	uint8_t guard[VIEW_MAX_GUARD_BYTES] __attribute__((aligned(8)));
 	uint8_t guard_again[VIEW_MAX_GUARD_BYTES];
+	bool moved; /* the guard changed within this instant */
 	bool accept_torn;
 	int broken; /* why nothing more is read in this instant; 0 */
 	int error;
@@ -97,7 +98,8 @@ static struct remote_span widened(remote_addr addr, size_t bytes)
 
 static bool torn(struct view *view)
 {
-	return !view->accept_torn && memcmp(view->guard, view->guard_again, view->guard_bytes) != 0;
+	view->moved = view->moved || memcmp(view->guard, view->guard_again, view->guard_bytes) != 0;
+	return view->moved && !view->accept_torn;
 }
 
 static bool in_main(const struct view *view, remote_addr addr, size_t bytes)
@@ -247,7 +249,7 @@ int view_refresh(struct view *view, remote_addr main_addr, size_t main_bytes)
 	view->main_bytes = main_bytes > 0 && main.bytes <= VIEW_MAX_SPAN_BYTES ? main.bytes : 0;
 	view->fault_count = 0;
 	view->follow_up_bytes = 0;
-	view->accept_torn = false;
+	view->accept_torn = view->moved = false;
 	view->broken = 0;
 	view->again_bytes =
 		view->main_bytes < VIEW_MAX_REREAD_BYTES ? view->main_bytes : VIEW_MAX_REREAD_BYTES;
@@ -281,6 +283,11 @@ void view_accept_torn(struct view *view)
 	view->accept_torn = true;
 	if (view->broken == VIEW_E_TORN)
 		view->broken = 0;
+}
+
+bool view_moved(const struct view *view)
+{
+	return view->moved;
 }
 
 const void *view_guard(const struct view *view)

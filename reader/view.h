@@ -47,9 +47,12 @@ int view_new(view_read_fn read, void *context, remote_addr guard, size_t guard_b
  * bytes that were read can be looked at still, at one's own risk. */
 int view_refresh(struct view *view, remote_addr main_addr, size_t main_bytes);
 
-/* From now to the next refresh follow-up reads don't compare the guard: for what is known to have outlived
- * the movement, such as the functions of outer frames that two torn snapshots agree on. */
+/* From now to the next refresh follow-up reads succeed also when the guard has changed: for what outlives the
+ * target's movement, such as functions. */
 void view_accept_torn(struct view *view);
+
+/* Has a follow-up read of this instant seen the guard changed? */
+bool view_moved(const struct view *view);
 
 /* Did [@addr, @addr + @bytes) of the main span change between its first and its second copy? The guard can't
  * see a target that returned from a call and made another just like it meanwhile; its stack shows it. False
