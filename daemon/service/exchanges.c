@@ -37,7 +37,7 @@ static void answer(struct service *service, struct client *client, struct exchan
 		text_free(&lines);
 		lines = (struct text){0};
 		protocol_append_error(&lines, request->id, PROTOCOL_E_LIMIT,
-			"the answer is larger than socket.max_pending_bytes; ask for less (pool, pid, n, "
+			"the answer is larger than socket.max_pending; ask for less (pool, pid, n, "
 			"limit)");
 	}
 	connection_send(service, client, &lines);
@@ -103,7 +103,7 @@ void exchanges_serve(struct service *service, struct client *client)
 		if (client_next_line(client, &service->limits, &line, &bytes) == CLIENT_E_LINE_TOO_LONG) {
 			client->leaving = true;
 			connection_send_error(service, client, "", PROTOCOL_E_LINE_TOO_LONG,
-				"a request is at most socket.max_line_bytes long; the connection is closed");
+				"a request is at most socket.max_line long; the connection is closed");
 			break;
 		}
 		if (!line)
