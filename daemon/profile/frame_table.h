@@ -15,7 +15,7 @@ enum {
 	FRAME_ROOT = 0,
 	FRAME_TORN,      /* "<torn>": moved under every try, below the frames that are certain */
 	FRAME_UNREAD,    /* "<unread>": time of the unit nobody looked at or could read */
-	FRAME_ENGINE, /* "<engine>": a request is on, but no PHP function: start-up, output, shutdown */
+	FRAME_ENGINE,    /* "<engine>": a request is on, but no PHP function: start-up, output, shutdown */
 	FRAME_TRUNCATED, /* "<truncated>": frames left out of the middle of a deep stack */
 	FRAME_OTHER,     /* "<other>": the frame or node bound was reached */
 	FRAME_FIRST_PHP, /* the first number interned frames get */

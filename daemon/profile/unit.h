@@ -14,8 +14,8 @@
 #include "reader/request.h"
 #include "daemon/profile/profile.h"
 
-/* Immutable once it has ended, so that the sampler's retention and whoever was told of it can hold it together:
- * counted references, from any thread. */
+/* Immutable once it has ended, so that the sampler's retention and whoever was told of it can hold it
+ * together: counted references, from any thread. */
 struct unit_result {
 	_Atomic unsigned references;
 	uint64_t unit_id; /* unique while the daemon runs */

@@ -89,11 +89,16 @@ static void make_unit(struct unit_result *unit)
 		{"main@4|wait|usleep", 18, 180, 1}, {"main@4|<torn>", 2, 20, 9});
 }
 
+static void unmake_unit(struct unit_result *unit)
+{
+	if (unit->profile)
+		profile_free(unit->profile);
+}
+
 static void every_key_of_the_contract_is_there_with_its_type(void **state)
 {
-	struct unit_result unit;
+	_cleanup_(unmake_unit) struct unit_result unit;
 	make_unit(&unit);
-	_cleanup_(profile_freep) struct profile *profile = unit.profile;
 	_cleanup_(cJSON_Deletep) cJSON *json = reread(export_unit_json(&unit, true, true));
 
 	assert_int_equal(number(json, "duration_ns"), 500 * MS);
@@ -139,9 +144,8 @@ static void every_key_of_the_contract_is_there_with_its_type(void **state)
 
 static void sample_count_is_the_sum_over_top_functions(void **state)
 {
-	struct unit_result unit;
+	_cleanup_(unmake_unit) struct unit_result unit;
 	make_unit(&unit);
-	_cleanup_(profile_freep) struct profile *profile = unit.profile;
 	_cleanup_(cJSON_Deletep) cJSON *json = reread(export_unit_json(&unit, true, false));
 	const cJSON *told = cJSON_GetObjectItem(json, "profile"), *function;
 	const cJSON *frames = cJSON_GetObjectItem(told, "frames");
@@ -174,9 +178,8 @@ static void sample_count_is_the_sum_over_top_functions(void **state)
 
 static void stacks_join_lines_and_number_nodes_by_position(void **state)
 {
-	struct unit_result unit;
+	_cleanup_(unmake_unit) struct unit_result unit;
 	make_unit(&unit);
-	_cleanup_(profile_freep) struct profile *profile = unit.profile;
 	_cleanup_(cJSON_Deletep) cJSON *json = reread(export_unit_json(&unit, true, true));
 	const cJSON *told = cJSON_GetObjectItem(json, "profile");
 	_cleanup_free_ char *stacks = cJSON_PrintUnformatted(cJSON_GetObjectItem(told, "stacks"));
@@ -189,17 +192,16 @@ static void stacks_join_lines_and_number_nodes_by_position(void **state)
 
 static void a_profile_is_told_only_when_asked_for_and_there_is_one(void **state)
 {
-	struct unit_result unit;
+	_cleanup_(unmake_unit) struct unit_result unit;
 	make_unit(&unit);
-	_cleanup_(profile_freep) struct profile *profile = unit.profile;
-	_cleanup_(profile_freep) struct profile *empty = profile_of(NULL, 0);
 	_cleanup_(cJSON_Deletep) cJSON *not_asked = reread(export_unit_json(&unit, false, true));
 	unit.profiling = false;
 	_cleanup_(cJSON_Deletep) cJSON *not_profiling = reread(export_unit_json(&unit, true, true));
 	unit.profiling = true;
-	unit.profile = empty;
+	profile_free(unit.profile);
+	unit.profile = profile_of(NULL, 0);
 	_cleanup_(cJSON_Deletep) cJSON *no_sample = reread(export_unit_json(&unit, true, true));
-	unit.profile = NULL;
+	profile_free(TAKE(unit.profile));
 	_cleanup_(cJSON_Deletep) cJSON *none_kept = reread(export_unit_json(&unit, true, true));
 
 	assert_true(is_null(not_asked, "profile"));
@@ -212,9 +214,8 @@ static void a_profile_is_told_only_when_asked_for_and_there_is_one(void **state)
 
 static void numbers_beyond_a_double_keep_all_digits(void **state)
 {
-	struct unit_result unit;
+	_cleanup_(unmake_unit) struct unit_result unit;
 	make_unit(&unit);
-	_cleanup_(profile_freep) struct profile *profile = unit.profile;
 	_cleanup_(cJSON_Deletep) cJSON *json = export_unit_json(&unit, false, false);
 	_cleanup_free_ char *text = cJSON_PrintUnformatted(json);
 
@@ -224,9 +225,8 @@ static void numbers_beyond_a_double_keep_all_digits(void **state)
 
 static void what_php_does_not_tell_is_absent_or_0(void **state)
 {
-	struct unit_result unit;
+	_cleanup_(unmake_unit) struct unit_result unit;
 	make_unit(&unit);
-	_cleanup_(profile_freep) struct profile *profile = unit.profile;
 	unit.counters = (struct counters){.memory_peak_bytes = 1, .gc_runs = 99};
 	_cleanup_(cJSON_Deletep) cJSON *json = reread(export_unit_json(&unit, false, false));
 	const cJSON *counters = cJSON_GetObjectItem(json, "counters");
