@@ -12,19 +12,19 @@
 
 struct action {
 	const char *verb;
-	const char *done;     /* "%u targets …" */
+	const char *done;     /* what became of the targets */
 	const char *argument; /* "HZ", "PID"; NULL: takes none */
 	/* Which filters it understands. */
 	bool pool, pid;
 };
 
 static const struct action actions[] = {
-	{"reset", "start from 0 again", NULL, true, false},
-	{"suspend", "are not sampled until resumed; what they have stays", NULL, true, true},
-	{"resume", "are sampled again", NULL, true, true},
-	{"rate", "have the new rate", "HZ", true, false},
-	{"attach", "more are sampled", "PID", true, false},
-	{"detach", "are sampled no more", "PID", false, false},
+	{"reset", "emptied", NULL, true, false},
+	{"suspend", "suspended; what was collected stays", NULL, true, true},
+	{"resume", "resumed", NULL, true, true},
+	{"rate", "at the new rate", "HZ", true, false},
+	{"attach", "added", "PID", true, false},
+	{"detach", "let go", "PID", false, false},
 	{"reload", NULL, NULL, false, false},
 };
 
@@ -109,10 +109,13 @@ int cli_ctl(int argc, char **argv)
 	if (request && rate_hz > 0 && !json_add_count(request, "rate_hz", rate_hz))
 		return cli_fail(EXIT_FAILED, "no memory");
 	r = question_ask(&question, request, &result);
-	if (result && action->done)
-		printf("%s: %" PRIu64 " targets %s\n", action->verb, answer_count(result, "affected"),
-			action->done);
-	else if (result)
+	if (result && action->done) {
+		uint64_t affected = answer_count(result, "affected");
+
+		printf("%s: %" PRIu64 " %s %s\n", action->verb, affected,
+			affected == 1 ? "target" : "targets", action->done);
+	} else if (result) {
 		puts("reload: the configuration was read again");
+	}
 	return r;
 }

@@ -73,17 +73,26 @@ static void tell_ready(const struct daemon *daemon)
 	notify_ready(&daemon->notify, status);
 }
 
-/* What is settled when the socket is made. */
+/* What was settled by the start, because a socket, a thread or memory was made by it. */
 static void tell_what_waits_for_a_restart(struct daemon *daemon, const struct daemon_settings *settings)
 {
-	const struct service_options *before = &daemon->settings.service, *after = &settings->service;
+	const struct daemon_settings *before = &daemon->settings;
+	const struct {
+		const char *key;
+		bool has_changed;
+	} keys[] = {
+		{"socket.path", strcmp(before->service.path, settings->service.path) != 0},
+		{"socket.mode", before->service.mode != settings->service.mode},
+		{"sampling.realtime", before->engine.realtime != settings->engine.realtime},
+		{"limits.max_frames", before->engine.max_frames != settings->engine.max_frames},
+		{"limits.max_nodes", before->engine.max_nodes != settings->engine.max_nodes},
+	};
 
-	if (strcmp(before->path, after->path) != 0 || before->mode != after->mode)
-		log_say(&daemon->log, LOG_WARNING,
-			"socket.path and socket.mode have changed; they are taken at the next start");
-	if (daemon->settings.engine.realtime != settings->engine.realtime)
-		log_say(&daemon->log, LOG_WARNING,
-			"sampling.realtime has changed; it is taken at the next start");
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		if (keys[i].has_changed)
+			log_say(&daemon->log, LOG_WARNING, "%s has changed; it is taken at the next start",
+				keys[i].key);
+	}
 }
 
 /* Puts the settings in force, or leaves the old ones there. */
