@@ -143,10 +143,11 @@ cJSON *verb_answer_status(struct exchange *exchange, const struct verb_host *hos
 	const struct order *targets = exchange->orders[STATUS_TARGETS];
 	const struct engine_options *sampling = &host->options->sampling;
 	_cleanup_(cJSON_Deletep) cJSON *status = cJSON_CreateObject();
-	cJSON *protocols = cJSON_AddArrayToObject(status, "protocols");
+	cJSON *protocols;
 	bool ok = true;
 
 	ok &= json_add_string(status, "version", CBOX_PROFD_VERSION);
+	protocols = cJSON_AddArrayToObject(status, "protocols");
 	ok &= json_append_item(protocols, cJSON_CreateNumber(PROTOCOL_VERSION));
 	ok &= json_add_count(status, "uptime_ns", metrics->uptime_ns);
 	ok &= json_add_bool(status, "realtime", metrics->realtime);
