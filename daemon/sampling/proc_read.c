@@ -179,7 +179,7 @@ void proc_copy_name(char *ret_name, size_t name_bytes, const char *source)
 {
 	size_t length = 0;
 
-	for (; source[length] && length < name_bytes - 1; length++) {
+	for (; length < name_bytes - 1 && source[length]; length++) {
 		unsigned char byte = (unsigned char)source[length];
 
 		ret_name[length] = byte >= 0x20 && byte < 0x7f ? (char)byte : '?';
