@@ -214,17 +214,26 @@ static void answer_metrics(struct sampler *sampler, struct order *order)
 	order->metrics = metrics;
 }
 
+static bool is_rate_allowed(const struct engine_options *options, struct order *order)
+{
+	if (order->period_ns >= options->min_period_ns && order->period_ns <= options->max_period_ns)
+		return true;
+	order->error = ORDER_E_RANGE;
+	snprintf(order->why, sizeof(order->why),
+		"a period of %.1f us: it may be %.0f us (sampling.max_rate, %.0f Hz) to %.0f us",
+		(double)order->period_ns / 1e3, (double)options->min_period_ns / 1e3,
+		1e9 / (double)options->min_period_ns, (double)options->max_period_ns / 1e3);
+	return false;
+}
+
 /* RESET, SUSPEND, RESUME, RATE: does one thing to each target asked for. */
 static void control(struct sampler *sampler, struct order *order)
 {
 	struct sampling *sampling = &sampler->sampling;
 	uint64_t now_ns = monotonic_now_ns();
 
-	if (order->verb == ORDER_RATE && (order->period_ns < sampling->options.min_period_ns ||
-						 order->period_ns > sampling->options.max_period_ns)) {
-		order->error = ORDER_E_RANGE;
+	if (order->verb == ORDER_RATE && !is_rate_allowed(&sampling->options, order))
 		return;
-	}
 	if (order->verb == ORDER_RESET && !order->pid)
 		departed_reset(&sampler->departed, order->pool);
 	for (size_t i = 0; i < sampler->target_count; i++) {

@@ -26,6 +26,7 @@ int open_unit_begin(struct open_unit *unit, struct sampling *sampling, const str
 		.automatic = automatic,
 		.collecting = true,
 		.begin_ns = begin_ns,
+		.frame_overflows = frame_table_overflows(sampling->frames),
 		.tree = tree,
 		.labels =
 			{
@@ -149,6 +150,7 @@ int open_unit_end(struct open_unit *unit, struct sampling *sampling, uint64_t en
 	/* What came before it was attached, or after it was capped. */
 	if (labels->duration_ns > times.cpu_ns + times.queue_ns + times.off_ns)
 		times.unseen_ns = labels->duration_ns - times.cpu_ns - times.queue_ns - times.off_ns;
+	labels->frame_overflows = frame_table_overflows(sampling->frames) - unit->frame_overflows;
 	labels->cpu_ns = times.cpu_ns;
 	labels->queue_ns = times.queue_ns;
 	if (counters)
