@@ -87,6 +87,7 @@ static int fake_fpm_main(int argc, char **argv)
 	fake_title_room = (size_t)(argv[argc - 1] + strlen(argv[argc - 1]) + 1 - argv[0]);
 	snprintf(executable, sizeof(executable), "%s", argv[0]);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	setpgid(0, 0);
 	fake_set_title("master process (", executable, ")");
 	if (write(STDOUT_FILENO, &done, sizeof(done)) != sizeof(done))
 		return 1;
@@ -109,6 +110,11 @@ static int fake_fpm_main(int argc, char **argv)
 		if (write(STDOUT_FILENO, &done, sizeof(done)) != sizeof(done))
 			return 1;
 	}
+	/* Reaped here: where nothing reaps orphans, hundreds of dead ones would stay with the machine. */
+	signal(SIGTERM, SIG_IGN);
+	kill(0, SIGTERM);
+	while (wait(NULL) > 0)
+		;
 	return 0;
 }
 
