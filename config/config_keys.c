@@ -110,7 +110,7 @@ void config_init(struct config *ret_config)
 	ret_config->limits.retained_bytes = 8 * MIB;
 	ret_config->limits.retained_ns = 60 * NS_PER_SECOND;
 	ret_config->limits.auto_max_ns = 60 * NS_PER_SECOND;
-	ret_config->discovery.interval_ns = 100 * NS_PER_MS;
+	ret_config->discovery.interval_ns = 20 * NS_PER_MS;
 	snprintf(ret_config->socket.path, sizeof(ret_config->socket.path), "/run/cbox-profd/profd.sock");
 	ret_config->socket.mode = 0666;
 	ret_config->socket.max_clients = 1024;

@@ -42,7 +42,6 @@ cJSON *export_metrics_json(const struct metrics *metrics)
 	ok &= json_add_count(json, "targets_refused_total", metrics->targets_refused_total);
 	ok &= json_add_count(json, "units_finished_total", metrics->units_finished_total);
 	ok &= json_add_count(json, "units_retained", metrics->units_retained);
-	ok &= json_add_count(json, "units_retired_total", metrics->units_retired_total);
 	ok &= json_add_count(json, "ticks_total", metrics->ticks_total);
 	ok &= json_add_count(json, "sampler_cpu_ns", metrics->sampler_cpu_ns);
 	ok &= json_add_count(json, "process_vm_readv_total", metrics->process_vm_readv_total);

@@ -76,7 +76,7 @@ struct target_report {
 struct metrics {
 	uint64_t uptime_ns;
 	uint64_t targets, targets_attached_total, targets_refused_total;
-	uint64_t units_finished_total, units_retained, units_retired_total;
+	uint64_t units_finished_total, units_retained;
 	uint64_t ticks_total, sampler_cpu_ns;
 	uint64_t process_vm_readv_total, proc_reads_total;
 	uint64_t frames, frame_bytes, frame_overflow_total;

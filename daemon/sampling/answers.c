@@ -191,6 +191,7 @@ static void answer_metrics(struct sampler *sampler, struct order *order)
 		.uptime_ns = monotonic_now_ns() - sampler->started_ns,
 		.targets = sampler->target_count,
 		.targets_attached_total = sampler->targets_attached_total,
+		.targets_refused_total = refusals_total(sampler->refusals),
 		.units_finished_total = sampling->units_finished_total,
 		.units_retained = retention_count(sampling->retention),
 		.ticks_total = sampler->ticks,

@@ -45,6 +45,7 @@ int engine_new(const struct engine_options *options, struct engine **ret_engine)
 		&engine->scout);
 	if (r < 0)
 		return r;
+	engine->sampler->refusals = scout_refusals(engine->scout);
 	*ret_engine = TAKE(engine);
 	return 0;
 }
@@ -230,5 +231,5 @@ bool engine_is_alive(struct engine *engine)
 
 size_t engine_refusals(struct engine *engine, struct refusal *ret_refusals, size_t max)
 {
-	return scout_refusals(engine->scout, ret_refusals, max);
+	return refusals_copy(scout_refusals(engine->scout), ret_refusals, max);
 }

@@ -24,7 +24,7 @@ struct open_unit {
 	struct unit_result labels;      /* what the result will say; its profile is NULL until the end */
 	uint64_t begin_ns;              /* CLOCK_MONOTONIC */
 	uint32_t gc_runs, gc_collected; /* PHP's counts when it began */
-	uint64_t frame_overflows; /* the frame table's count when it began */
+	uint64_t frame_overflows;       /* the frame table's count when it began */
 	struct calltree *tree;
 	struct ledger ledger;
 };

@@ -15,6 +15,7 @@
 #include "daemon/sampling/departed.h"
 #include "daemon/sampling/engine.h"
 #include "daemon/sampling/mailbox.h"
+#include "daemon/sampling/refusals.h"
 #include "daemon/sampling/sampling.h"
 #include "daemon/sampling/target.h"
 
@@ -41,7 +42,8 @@ struct sampler_command {
 struct sampler {
 	struct sampling sampling;
 	struct mailbox *inbox;
-	struct mailbox *scout; /* borrowed: where unknown pids and lost targets are reported */
+	struct mailbox *scout;     /* borrowed: where unknown pids and lost targets are reported */
+	struct refusals *refusals; /* borrowed: the scout's, for metrics */
 
 	struct target **targets;
 	size_t target_count;

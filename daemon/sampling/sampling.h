@@ -25,7 +25,7 @@ struct sampling {
 	size_t spare_tree_count;
 	uint64_t next_unit_id;
 	struct accounting accounting; /* of all targets, also those that are gone */
-	uint64_t units_finished_total, units_retired_total;
+	uint64_t units_finished_total;
 	struct php_sample *sample; /* scratch */
 	struct frame *limited;     /* scratch: STACK_MAX_FRAMES frames */
 };

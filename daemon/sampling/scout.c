@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,15 +15,14 @@
 #include <unistd.h>
 
 #include "reader/php_process.h"
+#include "daemon/sampling/fpm_master.h"
 #include "daemon/sampling/sampler.h"
 #include "daemon/sampling/sampling.h"
 
-/* /proc as a whole is looked through every this many scans; known masters' children at each. */
-#define FULL_SCAN_EVERY 50
+/* /proc as a whole is looked through this often; known masters' children at each scan. */
+#define FULL_SCAN_NS (2ull * 1000000000u)
 /* A refused process is examined again after this long. */
 #define RETRY_NS (10ull * 1000000000u)
-/* Refusals told in `status`. */
-#define MAX_REFUSALS 16
 /* Processes attached by order at a time. */
 #define MAX_ATTACHED_BY_ORDER 256
 
@@ -53,10 +51,7 @@ struct scout {
 	struct selector by_order[MAX_ATTACHED_BY_ORDER];
 	size_t by_order_count;
 
-	pthread_mutex_t refusals_lock; /* between this thread and whoever asks for status */
-	struct refusal refusals[MAX_REFUSALS];
-	size_t refusal_count;
-	uint64_t refused_total;
+	struct refusals refusals;
 };
 
 int scout_new(const struct engine_options *options, struct mailbox *inbox, struct mailbox *sampler,
@@ -71,7 +66,7 @@ int scout_new(const struct engine_options *options, struct mailbox *inbox, struc
 	scout->inbox = inbox;
 	scout->sampler = sampler;
 	scout->names = names;
-	pthread_mutex_init(&scout->refusals_lock, NULL);
+	refusals_init(&scout->refusals);
 	r = discovery_new(&scout->discovery);
 	if (r < 0)
 		return r;
@@ -83,64 +78,15 @@ void scout_free(struct scout *scout)
 {
 	if (scout->discovery)
 		discovery_free(scout->discovery);
-	pthread_mutex_destroy(&scout->refusals_lock);
+	refusals_deinit(&scout->refusals);
 	free(scout->configured);
 	free(scout->known);
 	free(scout);
 }
 
-size_t scout_refusals(struct scout *scout, struct refusal *ret_refusals, size_t max)
+struct refusals *scout_refusals(struct scout *scout)
 {
-	size_t count;
-
-	pthread_mutex_lock(&scout->refusals_lock);
-	count = scout->refusal_count < max ? scout->refusal_count : max;
-	memcpy(ret_refusals, scout->refusals, count * sizeof(*ret_refusals));
-	pthread_mutex_unlock(&scout->refusals_lock);
-	return count;
-}
-
-uint64_t scout_refused_total(struct scout *scout)
-{
-	uint64_t total;
-
-	pthread_mutex_lock(&scout->refusals_lock);
-	total = scout->refused_total;
-	pthread_mutex_unlock(&scout->refusals_lock);
-	return total;
-}
-
-/* Newest first; one a pid. */
-static void note_refusal(struct scout *scout, pid_t pid, const char *why)
-{
-	size_t place = 0;
-
-	pthread_mutex_lock(&scout->refusals_lock);
-	scout->refused_total++;
-	while (place < scout->refusal_count && scout->refusals[place].pid != pid)
-		place++;
-	if (place == MAX_REFUSALS)
-		place--;
-	else if (place == scout->refusal_count)
-		scout->refusal_count++;
-	memmove(&scout->refusals[1], &scout->refusals[0], place * sizeof(scout->refusals[0]));
-	scout->refusals[0].pid = pid;
-	snprintf(scout->refusals[0].why, sizeof(scout->refusals[0].why), "%s", why);
-	pthread_mutex_unlock(&scout->refusals_lock);
-}
-
-static void forget_refusal(struct scout *scout, pid_t pid)
-{
-	pthread_mutex_lock(&scout->refusals_lock);
-	for (size_t i = 0; i < scout->refusal_count; i++) {
-		if (scout->refusals[i].pid != pid)
-			continue;
-		memmove(&scout->refusals[i], &scout->refusals[i + 1],
-			(scout->refusal_count - i - 1) * sizeof(scout->refusals[0]));
-		scout->refusal_count--;
-		break;
-	}
-	pthread_mutex_unlock(&scout->refusals_lock);
+	return &scout->refusals;
 }
 
 static bool send_to_sampler(struct scout *scout, enum sampler_message kind, const struct discovered *identity,
@@ -183,7 +129,7 @@ static void attach(struct scout *scout, const struct discovered *identity, struc
 		snprintf(why, sizeof(why),
 			"process %d: %u targets are sampled already; raise limits.max_targets", identity->pid,
 			scout->options.max_targets);
-		note_refusal(scout, identity->pid, why);
+		refusals_note(&scout->refusals, identity->pid, why);
 		return;
 	}
 	r = php_process_open(identity->pid, scout->names, &process, why, sizeof(why));
@@ -194,7 +140,7 @@ static void attach(struct scout *scout, const struct discovered *identity, struc
 	if (r != 0) {
 		/* A process that ended meanwhile was not refused. */
 		if (is_same_process(identity))
-			note_refusal(scout, identity->pid, why);
+			refusals_note(&scout->refusals, identity->pid, why);
 		return;
 	}
 	if (!send_to_sampler(scout, SAMPLER_ADD, identity, process, pidfd))
@@ -203,14 +149,14 @@ static void attach(struct scout *scout, const struct discovered *identity, struc
 	pidfd = -1;
 	known->state = KNOWN_ATTACHED;
 	scout->attached_count++;
-	forget_refusal(scout, identity->pid);
+	refusals_forget(&scout->refusals, identity->pid);
 }
 
 static void let_go(struct scout *scout, const struct known *known)
 {
 	struct discovered identity = {.pid = known->pid, .start_time_ticks = known->start_time_ticks};
 
-	forget_refusal(scout, known->pid);
+	refusals_forget(&scout->refusals, known->pid);
 	if (known->state != KNOWN_ATTACHED)
 		return;
 	scout->attached_count--;
@@ -337,29 +283,48 @@ static void note_lost(struct scout *scout, const struct discovered *identity)
 	forget(scout, place);
 }
 
-static size_t count_of_master(struct scout *scout, pid_t pid, char *ret_why, size_t why_bytes)
+/* Targets that are @pid or workers of it. */
+static size_t count_attached(struct scout *scout, pid_t pid)
 {
 	struct discovered identity;
-	size_t count = 0, place;
+	size_t count = 0;
 
 	for (size_t i = 0; i < scout->known_count; i++)
 		if (scout->known[i].state == KNOWN_ATTACHED &&
 			discovery_find(scout->discovery, scout->known[i].pid, &identity) == 0 &&
 			(identity.pid == pid || identity.master_pid == pid))
 			count++;
-	if (!count) {
-		struct known *known = find_known(scout, pid, &place);
-
-		if (known && known->state == KNOWN_REFUSED) {
-			struct refusal refusals[MAX_REFUSALS];
-			size_t refused = scout_refusals(scout, refusals, MAX_REFUSALS);
-
-			for (size_t i = 0; i < refused; i++)
-				if (refusals[i].pid == pid)
-					snprintf(ret_why, why_bytes, "%s", refusals[i].why);
-		}
-	}
 	return count;
+}
+
+static void explain_refusal(struct scout *scout, pid_t pid, char *ret_why, size_t why_bytes)
+{
+	struct refusal refusals[REFUSALS_MAX];
+	size_t count = refusals_copy(&scout->refusals, refusals, REFUSALS_MAX);
+
+	snprintf(ret_why, why_bytes, "process %d: can't be sampled; `cbox-profd doctor %d` says why", pid,
+		pid);
+	for (size_t i = 0; i < count; i++)
+		if (refusals[i].pid == pid)
+			snprintf(ret_why, why_bytes, "%s", refusals[i].why);
+}
+
+static void forget_selector(struct scout *scout, pid_t pid)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < scout->by_order_count; i++)
+		if (scout->by_order[i].pid != pid)
+			scout->by_order[kept++] = scout->by_order[i];
+	scout->by_order_count = kept;
+}
+
+static enum order_error select_and_scan(struct scout *scout)
+{
+	if (select_all(scout) < 0)
+		return ORDER_E_NO_MEMORY;
+	scan(scout, 1);
+	return ORDER_OK;
 }
 
 static void attach_by_order(struct scout *scout, struct order *order)
@@ -369,41 +334,47 @@ static void attach_by_order(struct scout *scout, struct order *order)
 
 	if (discovery_identify(order->pid, &identity) < 0) {
 		order->error = ORDER_E_NOT_A_TARGET;
+		snprintf(order->why, sizeof(order->why), "process %d: there is none with this number",
+			order->pid);
 		return;
 	}
+	forget_selector(scout, order->pid);
 	if (scout->by_order_count == MAX_ATTACHED_BY_ORDER) {
 		order->error = ORDER_E_LIMIT;
+		snprintf(order->why, sizeof(order->why),
+			"%d processes are attached by order already; detach one, or select them in the "
+			"configuration",
+			MAX_ATTACHED_BY_ORDER);
 		return;
 	}
 	selector = &scout->by_order[scout->by_order_count++];
 	*selector = (struct selector){.kind = SELECT_PID, .pid = order->pid, .period_ns = order->period_ns};
 	snprintf(selector->pool, sizeof(selector->pool), "%s", order->pool);
-	if (select_all(scout) < 0) {
-		order->error = ORDER_E_NO_MEMORY;
+	order->error = select_and_scan(scout);
+	order->affected = count_attached(scout, order->pid);
+	/* A master without workers is no error: it may have some later. */
+	if (order->error != ORDER_OK || order->affected || fpm_title_of(order->pid) == FPM_TITLE_MASTER)
 		return;
-	}
-	scan(scout, 1);
-	order->affected = count_of_master(scout, order->pid, order->why, sizeof(order->why));
-	if (!order->affected && order->why[0])
-		order->error = ORDER_E_REFUSED;
+	order->error = ORDER_E_REFUSED;
+	explain_refusal(scout, order->pid, order->why, sizeof(order->why));
+	forget_selector(scout, order->pid);
+	select_and_scan(scout);
 }
 
 static void detach_by_order(struct scout *scout, struct order *order)
 {
-	size_t before = scout->attached_count;
+	size_t selectors = scout->by_order_count, attached = count_attached(scout, order->pid);
 
-	order->error = ORDER_E_NOT_FOUND;
-	for (size_t i = 0; i < scout->by_order_count; i++) {
-		if (scout->by_order[i].pid != order->pid)
-			continue;
-		memmove(&scout->by_order[i], &scout->by_order[i + 1],
-			(scout->by_order_count - i - 1) * sizeof(scout->by_order[0]));
-		scout->by_order_count--;
-		order->error = select_all(scout) < 0 ? ORDER_E_NO_MEMORY : ORDER_OK;
-		scan(scout, 1);
-		order->affected = before > scout->attached_count ? before - scout->attached_count : 0;
+	forget_selector(scout, order->pid);
+	if (scout->by_order_count == selectors) {
+		order->error = ORDER_E_NOT_FOUND;
+		snprintf(order->why, sizeof(order->why),
+			"process %d: not attached by order; what the configuration selects can be suspended",
+			order->pid);
 		return;
 	}
+	order->error = select_and_scan(scout);
+	order->affected = attached - count_attached(scout, order->pid);
 }
 
 static void serve(struct scout *scout, struct order *order)
@@ -468,7 +439,7 @@ void *scout_run(void *context)
 		if (poll(&mail, 1, (int)(scout->options.discovery_interval_ns / 1000000u)) > 0)
 			read_mail(scout);
 		else
-			scan(scout, FULL_SCAN_EVERY);
+			scan(scout, (unsigned)(FULL_SCAN_NS / scout->options.discovery_interval_ns) + 1);
 	}
 	return NULL;
 }

@@ -14,6 +14,7 @@
 #include "daemon/sampling/discovery.h"
 #include "daemon/sampling/engine.h"
 #include "daemon/sampling/mailbox.h"
+#include "daemon/sampling/refusals.h"
 
 /* What its mailbox takes. */
 enum scout_message {
@@ -43,6 +44,5 @@ DEFINE_CLEANUP(struct scout, scout_free)
 /* The thread's function; returns after SCOUT_STOP. */
 void *scout_run(void *scout);
 
-/* From any thread. */
-size_t scout_refusals(struct scout *scout, struct refusal *ret_refusals, size_t max);
-uint64_t scout_refused_total(struct scout *scout);
+/* For any thread. */
+struct refusals *scout_refusals(struct scout *scout);
