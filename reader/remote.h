@@ -14,7 +14,7 @@
  * CAP_SYS_PTRACE, or another user's process), -ENOSYS (seccomp), -ENOMEM. */
 enum {
 	REMOTE_E_GONE = 1, /* ESRCH: the process has ended */
-	REMOTE_E_FAULT,	   /* EFAULT or a short read: a span is not mapped; see *ret_failed_span */
+	REMOTE_E_FAULT,    /* EFAULT or a short read: a span is not mapped; see *ret_failed_span */
 };
 
 struct remote_span {
@@ -26,8 +26,8 @@ struct remote_span {
 /* The kernel's IOV_MAX (limits.h); more spans than this in one call is -EINVAL. */
 #define REMOTE_MAX_SPANS 1024
 
-/* Reads all @spans with one system call, in order. 0 only if every byte arrived. On REMOTE_E_FAULT *ret_failed_span
- * (may be NULL) is the first span that did not arrive whole; those before it did. */
+/* Reads all @spans with one system call, in order. 0 only if every byte arrived. On REMOTE_E_FAULT
+ * *ret_failed_span (may be NULL) is the first span that did not arrive whole; those before it did. */
 int remote_read(pid_t pid, const struct remote_span *spans, size_t span_count, size_t *ret_failed_span);
 
 /* Calls of process_vm_readv() this thread has made: for the program's own metrics. */

@@ -179,8 +179,7 @@ int export_top_table(const struct top_table *table, enum profile_order order, st
 		append_why_empty(text, &table->accounting);
 	} else {
 		text_append(text,
-			"%s ms of PHP, %s ms of it on a processor; %" PRIu64
-			" samples, one each %s ms\n\n",
+			"%s ms of PHP, %s ms of it on a processor; %" PRIu64 " samples, one each %s ms\n\n",
 			milliseconds(table->wall_ns, wall), milliseconds(table->cpu_ns, cpu), table->samples,
 			milliseconds(table->period_ns, period));
 		append_heading(text, order);
