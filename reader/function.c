@@ -460,7 +460,7 @@ int function_cache_name(struct function_cache *cache, struct view *view, const s
 		function_table_clear(&cache->table);
 		cache->names_epoch = names->epoch;
 	}
-	view_accept_torn(view);
+	view_allow_lasting(view);
 	r = look_up(&naming);
 	if (r == -ENOSPC) {
 		function_table_clear(&cache->table);

@@ -36,6 +36,7 @@ struct php_process {
 	size_t stack_bytes;
 
 	struct raw_stack stacks[2]; /* of the last two snapshots */
+	bool stack_torn;            /* the last one was torn before anything but the stack was looked at */
 };
 
 static int read_process(
@@ -178,11 +179,15 @@ static int take_snapshot(struct php_process *process, unsigned which, struct php
 	int refreshed, walked, r;
 
 	stack->whole = false;
-	refreshed = view_refresh(process->view, process->stack_page, process->stack_bytes);
+	refreshed = process->stack_torn
+			    ? view_refresh_again(process->view, process->stack_page, process->stack_bytes)
+			    : view_refresh(process->view, process->stack_page, process->stack_bytes);
+	process->stack_torn = false;
 	if (refreshed != 0 && refreshed != VIEW_E_TORN)
 		return refreshed;
 	walked = stack_walk(process->view, layout, stack);
 	predict_stack(process, stack);
+	process->stack_torn = refreshed == VIEW_E_TORN || walked == VIEW_E_TORN;
 	if (refreshed != 0)
 		return refreshed;
 	if (walked != 0 && walked != STACK_E_IDLE)
@@ -236,7 +241,7 @@ static int sample_torn(struct php_process *process, unsigned last, struct php_sa
 	r = view_refresh(process->view, 0, 0);
 	if (r != 0 && r != VIEW_E_TORN)
 		return r;
-	view_accept_torn(process->view);
+	view_allow_lasting(process->view);
 	r = read_request(process, sample);
 	if (r != 0)
 		return r;
@@ -249,16 +254,19 @@ static int sample_torn(struct php_process *process, unsigned last, struct php_sa
 
 int php_process_sample(struct php_process *process, struct php_sample *ret_sample)
 {
+	bool moved = false;
 	int r = 0;
 
+	process->stack_torn = false;
 	process->stacks[0].whole = process->stacks[1].whole = false;
 	for (unsigned attempt = 0; attempt <= PHP_PROCESS_MAX_RETRIES; attempt++) {
 		ret_sample->retries = attempt;
 		r = take_snapshot(process, attempt % 2, ret_sample);
 		if (!may_pass(r))
 			break;
+		moved = moved || r == VIEW_E_TORN;
 	}
-	if (r == VIEW_E_TORN)
+	if (moved && may_pass(r))
 		r = sample_torn(process, PHP_PROCESS_MAX_RETRIES % 2, ret_sample);
 	if (r == REMOTE_E_GONE || r == -ESRCH)
 		return PHP_PROCESS_E_GONE;

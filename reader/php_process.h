@@ -18,7 +18,7 @@
 #include "reader/stack.h"
 
 /* Snapshots tried again at once before a sample counts as torn. */
-#define PHP_PROCESS_MAX_RETRIES 5
+#define PHP_PROCESS_MAX_RETRIES 9
 
 enum {
 	PHP_PROCESS_E_IDLE = 64,  /* no PHP function on its stack: between requests, or PHP itself is at work

@@ -139,3 +139,8 @@ bool prediction_drop(struct prediction *prediction, remote_addr addr)
 	remove_range(prediction, found, 1);
 	return true;
 }
+
+void prediction_clear(struct prediction *prediction)
+{
+	prediction->count = prediction->total_bytes = 0;
+}

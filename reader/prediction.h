@@ -46,3 +46,5 @@ void prediction_use(struct prediction *prediction, remote_addr addr, size_t byte
 
 /* Forgets the span that starts at @addr: it can't be read any more. False: there is none. */
 bool prediction_drop(struct prediction *prediction, remote_addr addr);
+
+void prediction_clear(struct prediction *prediction);

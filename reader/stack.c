@@ -32,7 +32,8 @@ struct walk {
 	const struct layout *layout;
 	struct raw_stack *stack;
 	size_t seen; /* frames so far, kept or not */
-	bool torn;   /* a frame changed between the two copies */
+	bool steady; /* a frame was the same in both copies */
+	bool torn;   /* the copies don't fit each other */
 
 	remote_addr page, top; /* the innermost page: where it starts, where its use ends */
 	remote_addr older;     /* the next page outwards; 0: none, or not known */
@@ -170,6 +171,17 @@ static bool changed(const struct walk *walk, remote_addr addr, bool caller)
 	       (caller && view_main_changed(walk->view, addr + layout->ex_opline, sizeof(uint64_t)));
 }
 
+/* Between its two copies a stack may change only if the target moved on, and then from the inner end. Where
+ * an outer frame was replaced and one inside of it was not, the inner one may have been new already in the
+ * first copy, and the outer one old: such a stack never was. */
+static void compare_copies(struct walk *walk, remote_addr addr, bool caller)
+{
+	if (!changed(walk, addr, caller))
+		walk->steady = true;
+	else if (walk->steady || view_stood_still(walk->view))
+		walk->torn = true;
+}
+
 /* A frame without a function: a stand-in for delegating generators, whose frames take its place, or a dummy
  * that zend_call_function() pushed (Zend/zend_execute_API.c, up to 8.1), which stands for nothing. */
 static int step_over(struct walk *walk, const struct raw_frame *frame, remote_addr inner)
@@ -220,7 +232,7 @@ static int walk_chain(struct walk *walk, remote_addr addr)
 		decode(layout, addr, bytes, &frame);
 		remote_addr prev = load_u64(bytes + layout->ex_prev_execute_data);
 
-		walk->torn = walk->torn || changed(walk, addr, inner != 0);
+		compare_copies(walk, addr, inner != 0);
 		if (frame.func != 0) {
 			if (!plausible_address(frame.func))
 				return STACK_E_CORRUPT;

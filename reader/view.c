@@ -18,19 +18,11 @@
 #include <string.h>
 
 #include "reader/arena.h"
+#include "reader/loaded.h"
 #include "reader/prediction.h"
 
-/* The list of what one instant has read grows in steps of this. */
-#define LOADED_STEP 64
-/* Guards in front and behind, and the main span twice. */
-#define FIXED_SPANS 4
-
-/* One piece of memory of this instant. */
-struct loaded {
-	remote_addr addr, end;
-	remote_addr max_end; /* of this and all before it: where a search backwards may stop */
-	const uint8_t *bytes;
-};
+/* Four guards and the main span twice. */
+#define FIXED_SPANS 6
 
 struct view {
 	view_read_fn read;
@@ -39,10 +31,11 @@ struct view {
 	remote_addr guard_addr;
 	size_t guard_bytes;
 	uint8_t guard[VIEW_MAX_GUARD_BYTES] __attribute__((aligned(8)));
-	uint8_t guard_again[VIEW_MAX_GUARD_BYTES];
-	bool moved; /* the guard changed within this instant */
-	bool accept_torn;
-	int broken; /* why nothing more is read in this instant; 0 */
+	uint8_t guard_again[VIEW_MAX_GUARD_BYTES], guard_still[VIEW_MAX_GUARD_BYTES],
+		guard_last[VIEW_MAX_GUARD_BYTES];
+	bool moved;         /* the guard changed within this instant */
+	bool allow_lasting; /* what is looked at need not belong to the instant */
+	int broken;         /* why nothing more is read in this instant; 0 */
 	int error;
 
 	remote_addr main_addr;
@@ -52,15 +45,14 @@ struct view {
 	size_t again_bytes;
 	const uint8_t *again;
 
-	struct loaded *loaded; /* by address; may overlap */
-	size_t loaded_count, loaded_capacity;
+	struct loaded loaded;
 	struct remote_span faults[VIEW_MAX_FAULTS]; /* known unreadable in this instant */
 	size_t fault_count;
 
 	struct arena arena;
 	size_t follow_up_bytes;
 
-	struct prediction prediction;
+	struct prediction exact, lasting;
 };
 
 int view_new(view_read_fn read, void *context, remote_addr guard, size_t guard_bytes, struct view **ret_view)
@@ -85,7 +77,7 @@ void view_free(struct view *view)
 	if (!view)
 		return;
 	arena_deinit(&view->arena);
-	free(view->loaded);
+	loaded_deinit(&view->loaded);
 	free(view);
 }
 
@@ -94,12 +86,6 @@ static struct remote_span widened(remote_addr addr, size_t bytes)
 	remote_addr start = addr & ~(remote_addr)7;
 
 	return (struct remote_span){.addr = start, .bytes = (addr + bytes - start + 7) & ~(size_t)7};
-}
-
-static bool torn(struct view *view)
-{
-	view->moved = view->moved || memcmp(view->guard, view->guard_again, view->guard_bytes) != 0;
-	return view->moved && !view->accept_torn;
 }
 
 static bool in_main(const struct view *view, remote_addr addr, size_t bytes)
@@ -111,28 +97,9 @@ static bool in_main(const struct view *view, remote_addr addr, size_t bytes)
 /* The bytes at @addr among those of this instant, or NULL. */
 static const void *look_up(const struct view *view, remote_addr addr, size_t bytes)
 {
-	size_t low = 0, high = view->loaded_count;
-
 	if (in_main(view, addr, bytes))
 		return view->main + (addr - view->main_addr);
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (view->loaded[middle].addr <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	while (low-- > 0) {
-		const struct loaded *span = &view->loaded[low];
-
-		if (span->max_end < addr + bytes)
-			return NULL;
-		if (span->end >= addr + bytes)
-			return span->bytes + (addr - span->addr);
-	}
-	return NULL;
+	return loaded_find(&view->loaded, addr, bytes, view->moved && !view->allow_lasting);
 }
 
 bool view_main_changed(const struct view *view, remote_addr addr, size_t bytes)
@@ -144,143 +111,178 @@ bool view_main_changed(const struct view *view, remote_addr addr, size_t bytes)
 		       bytes) != 0;
 }
 
+bool view_stood_still(const struct view *view)
+{
+	return view->again_bytes > 0 && memcmp(view->guard, view->guard_still, view->guard_bytes) == 0;
+}
+
 bool view_has(const struct view *view, remote_addr addr, size_t bytes)
 {
 	return look_up(view, addr, bytes) != NULL;
 }
 
-static int loaded_add(struct view *view, remote_addr addr, size_t bytes, const void *data)
+/* The vectors of one refresh. */
+struct plan {
+	struct remote_span spans[2 * PREDICTION_MAX_SPANS + FIXED_SPANS];
+	size_t count;
+	size_t exact, exact_end; /* which of them are exact predicted spans */
+	size_t lasting;          /* from here to the last guard are lasting ones */
+};
+
+static void plan_add(struct plan *plan, remote_addr addr, void *into, size_t bytes)
 {
-	size_t at = view->loaded_count;
-
-	if (view->loaded_count == view->loaded_capacity) {
-		size_t capacity = view->loaded_capacity + LOADED_STEP;
-		struct loaded *grown = realloc(view->loaded, capacity * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		view->loaded = grown;
-		view->loaded_capacity = capacity;
-	}
-	while (at > 0 && view->loaded[at - 1].addr > addr)
-		at--;
-	memmove(&view->loaded[at + 1], &view->loaded[at],
-		(view->loaded_count - at) * sizeof(view->loaded[0]));
-	view->loaded[at] = (struct loaded){.addr = addr, .end = addr + bytes, .bytes = data};
-	view->loaded_count++;
-	for (; at < view->loaded_count; at++) {
-		struct loaded *span = &view->loaded[at];
-
-		span->max_end = span->end;
-		if (at > 0 && span[-1].max_end > span->max_end)
-			span->max_end = span[-1].max_end;
-	}
-	return 0;
+	plan->spans[plan->count++] = (struct remote_span){addr, into, bytes};
 }
 
-/* Guard, main span, predicted spans, main span and guard as vectors. Returns their number. */
-static size_t refresh_spans(struct view *view, struct remote_span *spans)
+static void plan_predicted(struct plan *plan, const struct view *view, const struct prediction *prediction)
 {
-	size_t count = 0;
-
-	spans[count++] = (struct remote_span){view->guard_addr, view->guard, view->guard_bytes};
-	if (view->main_bytes > 0)
-		spans[count++] = (struct remote_span){view->main_addr, NULL, view->main_bytes};
-	for (size_t i = 0; i < view->prediction.count; i++) {
-		const struct prediction_span *predicted = &view->prediction.spans[i];
-
-		if (!in_main(view, predicted->addr, predicted->bytes))
-			spans[count++] = (struct remote_span){predicted->addr, NULL, predicted->bytes};
-	}
-	if (view->main_bytes > 0)
-		spans[count++] = (struct remote_span){view->again_addr, NULL, view->again_bytes};
-	spans[count++] = (struct remote_span){view->guard_addr, view->guard_again, view->guard_bytes};
-	return count;
+	for (size_t i = 0; i < prediction->count; i++)
+		if (!in_main(view, prediction->spans[i].addr, prediction->spans[i].bytes))
+			plan_add(plan, prediction->spans[i].addr, NULL, prediction->spans[i].bytes);
 }
 
-static int read_instant(struct view *view, size_t *ret_failed, remote_addr *ret_failed_addr)
+static void make_plan(struct plan *plan, struct view *view, bool with_lasting)
 {
-	struct remote_span spans[PREDICTION_MAX_SPANS + FIXED_SPANS];
-	size_t count, needed = 0, failed = 0;
-	uint8_t *into;
-	int r;
-
-	view->loaded_count = 0;
-	count = refresh_spans(view, spans);
-	for (size_t i = 1; i + 1 < count; i++)
-		needed += spans[i].bytes;
-	r = arena_reset(&view->arena, needed);
-	if (r < 0)
-		return r;
-	into = arena_take(&view->arena, needed);
-	for (size_t i = 1; i + 1 < count; i++) {
-		spans[i].into = into;
-		into += spans[i].bytes;
-	}
-
-	r = view->read(view->context, spans, count, &failed);
-	if (r == REMOTE_E_FAULT) {
-		*ret_failed = failed;
-		*ret_failed_addr = spans[failed].addr;
-	}
-	if (r != 0)
-		return r;
-
-	count--; /* the guard */
+	plan->count = 0;
+	plan_add(plan, view->guard_addr, view->guard, view->guard_bytes);
+	if (view->main_bytes > 0)
+		plan_add(plan, view->main_addr, NULL, view->main_bytes);
+	plan->exact = plan->count;
+	plan_predicted(plan, view, &view->exact);
+	plan->exact_end = plan->count;
+	plan_add(plan, view->guard_addr, view->guard_again, view->guard_bytes);
 	if (view->main_bytes > 0) {
-		view->main = spans[1].into;
-		view->again = spans[--count].into;
+		plan_add(plan, view->again_addr, NULL, view->again_bytes);
+		plan_add(plan, view->guard_addr, view->guard_still, view->guard_bytes);
 	}
-	for (size_t i = view->main_bytes > 0 ? 2 : 1; i < count; i++) {
-		r = loaded_add(view, spans[i].addr, spans[i].bytes, spans[i].into);
-		if (r < 0)
-			return r;
+	plan->lasting = plan->count;
+	if (with_lasting)
+		plan_predicted(plan, view, &view->lasting);
+	plan_add(plan, view->guard_addr, view->guard_last, view->guard_bytes);
+}
+
+/* Gives every span that has no place yet one in the arena. */
+static int place(struct plan *plan, struct arena *arena, bool reset)
+{
+	size_t needed = 0;
+	uint8_t *into;
+
+	for (size_t i = 0; i < plan->count; i++)
+		needed += plan->spans[i].into ? 0 : plan->spans[i].bytes;
+	if (reset && arena_reset(arena, needed) < 0)
+		return -ENOMEM;
+	into = arena_take(arena, needed);
+	if (!into)
+		return -ENOMEM;
+	for (size_t i = 0; i < plan->count; i++) {
+		if (plan->spans[i].into)
+			continue;
+		plan->spans[i].into = into;
+		into += plan->spans[i].bytes;
 	}
 	return 0;
 }
 
-int view_refresh(struct view *view, remote_addr main_addr, size_t main_bytes)
+/* Forgets the span that could not be read. False: it was a guard, without which there is nothing. */
+static bool drop_span(struct view *view, const struct plan *plan, size_t failed)
+{
+	remote_addr addr = plan->spans[failed].addr;
+
+	if (addr == view->guard_addr)
+		return false;
+	if (failed >= plan->lasting)
+		prediction_drop(&view->lasting, addr);
+	else if (failed >= plan->exact && failed < plan->exact_end)
+		prediction_drop(&view->exact, addr);
+	else
+		view->main_bytes = view->again_bytes = 0;
+	return true;
+}
+
+static int read_plan(struct view *view, struct plan *plan, bool reset)
+{
+	size_t failed = 0;
+	int r = place(plan, &view->arena, reset);
+
+	if (r == 0)
+		r = view->read(view->context, plan->spans, plan->count, &failed);
+	if (r == REMOTE_E_FAULT && drop_span(view, plan, failed))
+		return -EAGAIN;
+	return r;
+}
+
+static int note_loaded(struct view *view, const struct plan *plan)
+{
+	int r = 0;
+
+	if (view->main_bytes > 0) {
+		view->main = plan->spans[plan->exact - 1].into;
+		view->again = plan->spans[plan->exact_end + 1].into;
+	}
+	for (size_t i = plan->exact; i < plan->count - 1 && r == 0; i++)
+		if (i < plan->exact_end || i >= plan->lasting)
+			r = loaded_add(&view->loaded, plan->spans[i].addr, plan->spans[i].bytes,
+				plan->spans[i].into, i < plan->exact_end);
+	return r;
+}
+
+static int refresh(struct view *view, remote_addr main_addr, size_t main_bytes, bool again)
 {
 	struct remote_span main = widened(main_addr, main_bytes);
-	int r = REMOTE_E_FAULT;
+	struct plan plan;
+	int r = -EAGAIN;
 
-	prediction_tick(&view->prediction);
 	view->main_addr = main.addr;
 	view->main_bytes = main_bytes > 0 && main.bytes <= VIEW_MAX_SPAN_BYTES ? main.bytes : 0;
-	view->fault_count = 0;
-	view->follow_up_bytes = 0;
-	view->accept_torn = view->moved = false;
-	view->broken = 0;
 	view->again_bytes =
 		view->main_bytes < VIEW_MAX_REREAD_BYTES ? view->main_bytes : VIEW_MAX_REREAD_BYTES;
 	view->again_addr = view->main_addr + view->main_bytes - view->again_bytes;
+	view->fault_count = 0;
+	view->follow_up_bytes = 0;
+	view->allow_lasting = false;
+	view->broken = 0;
 
-	for (unsigned attempt = 0; r == REMOTE_E_FAULT && attempt <= VIEW_MAX_FAULTS; attempt++) {
-		size_t failed = 0;
-		remote_addr failed_addr = 0;
-
-		if (attempt == VIEW_MAX_FAULTS) /* much has been unmapped: start afresh */
-			view->prediction.count = view->prediction.total_bytes = view->main_bytes =
-				view->again_bytes = 0;
-		r = read_instant(view, &failed, &failed_addr);
-		if (r != REMOTE_E_FAULT)
-			break;
-		if (failed == 0)
-			break;
-		if ((failed == 1 && view->main_bytes > 0) || !prediction_drop(&view->prediction, failed_addr))
+	for (unsigned attempt = 0; r == -EAGAIN; attempt++) {
+		if (attempt == VIEW_MAX_FAULTS) { /* much has been unmapped: start afresh */
+			prediction_clear(&view->exact);
+			prediction_clear(&view->lasting);
 			view->main_bytes = view->again_bytes = 0;
+		}
+		make_plan(&plan, view, !again);
+		r = read_plan(view, &plan, !again);
 	}
-	if (r == 0 && torn(view))
-		r = VIEW_E_TORN;
-	if (r != 0 && r != VIEW_E_TORN)
-		view->loaded_count = view->main_bytes = view->again_bytes = 0;
+	if (r == 0)
+		r = note_loaded(view, &plan);
+	if (r != 0) {
+		loaded_clear(&view->loaded);
+		view->main_bytes = view->again_bytes = 0;
+	} else {
+		bool torn = memcmp(view->guard, view->guard_again, view->guard_bytes) != 0;
+
+		view->moved = again || torn || memcmp(view->guard, view->guard_last, view->guard_bytes) != 0;
+		r = torn ? VIEW_E_TORN : 0;
+	}
 	view->broken = r;
 	return r;
 }
 
-void view_accept_torn(struct view *view)
+int view_refresh(struct view *view, remote_addr main_addr, size_t main_bytes)
 {
-	view->accept_torn = true;
+	prediction_tick(&view->exact);
+	prediction_tick(&view->lasting);
+	loaded_clear(&view->loaded);
+	return refresh(view, main_addr, main_bytes, false);
+}
+
+int view_refresh_again(struct view *view, remote_addr main_addr, size_t main_bytes)
+{
+	loaded_keep_lasting(&view->loaded);
+	return refresh(view, main_addr, main_bytes, true);
+}
+
+void view_allow_lasting(struct view *view)
+{
+	view->allow_lasting = true;
 	if (view->broken == VIEW_E_TORN)
 		view->broken = 0;
 }
@@ -318,7 +320,7 @@ static int read_follow_up(struct view *view, struct remote_span *spans, size_t c
 	int r;
 
 	for (;;) {
-		spans[count] = (struct remote_span){view->guard_addr, view->guard_again, view->guard_bytes};
+		spans[count] = (struct remote_span){view->guard_addr, view->guard_last, view->guard_bytes};
 		r = view->read(view->context, spans, count + 1, &failed);
 		if (r != REMOTE_E_FAULT)
 			break;
@@ -331,10 +333,13 @@ static int read_follow_up(struct view *view, struct remote_span *spans, size_t c
 		if (--count == 0)
 			return 0;
 	}
-	if (r == 0 && torn(view))
+	bool torn = r == 0 && memcmp(view->guard, view->guard_last, view->guard_bytes) != 0;
+
+	view->moved = view->moved || torn;
+	if (torn && !view->allow_lasting)
 		r = VIEW_E_TORN;
 	for (size_t i = 0; i < count && r == 0; i++)
-		r = loaded_add(view, spans[i].addr, spans[i].bytes, spans[i].into);
+		r = loaded_add(&view->loaded, spans[i].addr, spans[i].bytes, spans[i].into, !torn);
 	return r;
 }
 
@@ -436,7 +441,7 @@ const void *view_at(struct view *view, remote_addr addr, size_t bytes)
 		}
 	}
 	if (!in_main(view, addr, bytes))
-		prediction_use(&view->prediction, span.addr, span.bytes);
+		prediction_use(view->allow_lasting ? &view->lasting : &view->exact, span.addr, span.bytes);
 	return found;
 }
 

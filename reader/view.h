@@ -18,7 +18,7 @@
 #define VIEW_MAX_GUARD_BYTES 64
 /* The longest single span. A PHP VM stack page is 256 KiB. */
 #define VIEW_MAX_SPAN_BYTES (1u << 20)
-/* What one instant may hold, main span and predictions apart. */
+/* What follow-up reads may add to one instant. */
 #define VIEW_MAX_FOLLOW_UP_BYTES (8u << 20)
 /* Spans of one view_refresh() or view_prefetch() that are found unreadable before the rest is given up. */
 #define VIEW_MAX_FAULTS 16
@@ -40,24 +40,33 @@ enum {
  * read first and last in each call and must be the same: else the target moved meanwhile. */
 int view_new(view_read_fn read, void *context, remote_addr guard, size_t guard_bytes, struct view **ret_view);
 
-/* Starts a new instant: forgets all bytes, then reads guard, main span, predicted spans and guard again in
- * one call. The main span is that of the VM stack expected to be in use (@main_bytes may be 0). 0,
- * VIEW_E_TORN, REMOTE_E_GONE, REMOTE_E_FAULT (not even the guard can be read), negative errno. A main or
- * predicted span that can't be read any more is dropped and the rest is read again. After VIEW_E_TORN the
- * bytes that were read can be looked at still, at one's own risk. */
+/* Starts a new instant: forgets all bytes, then reads in one call: guard, main span, exact predicted spans,
+ * main span, guard, lasting predicted spans, guard. The main span is that of the VM stack expected to be in
+ * use (@main_bytes may be 0). 0, VIEW_E_TORN (the second guard differs from the first), REMOTE_E_GONE,
+ * REMOTE_E_FAULT (not even the guard can be read), negative errno. A main or predicted span that can't be
+ * read any more is dropped and the rest is read again. After VIEW_E_TORN the bytes that were read can be
+ * looked at still, at one's own risk. */
 int view_refresh(struct view *view, remote_addr main_addr, size_t main_bytes);
 
-/* From now to the next refresh follow-up reads succeed also when the guard has changed: for what outlives the
- * target's movement, such as functions. */
-void view_accept_torn(struct view *view);
+/* Tries again after a torn refresh, at once and for less: the lasting spans that were read stay, the rest is
+ * read anew. Otherwise as view_refresh(). */
+int view_refresh_again(struct view *view, remote_addr main_addr, size_t main_bytes);
 
-/* Has a follow-up read of this instant seen the guard changed? */
+/* From now to the next refresh what is looked at need not belong to the instant: it outlives the target's
+ * movement, as functions and classes do. Reads succeed also when the guard has changed, and what is looked at
+ * is predicted as lasting: it is read behind the guard, so that the exact part of the call is short and
+ * seldom torn. */
+void view_allow_lasting(struct view *view);
+
+/* Has any read of this instant, of exact or lasting spans, seen the guard changed? */
 bool view_moved(const struct view *view);
 
-/* Did [@addr, @addr + @bytes) of the main span change between its first and its second copy? The guard can't
- * see a target that returned from a call and made another just like it meanwhile; its stack shows it. False
- * for what was not read twice. */
+/* Did [@addr, @addr + @bytes) of the main span change between its first copy, which belongs to the instant,
+ * and its second, which is a little younger? False for what was not read twice. */
 bool view_main_changed(const struct view *view, remote_addr addr, size_t bytes);
+
+/* Was the guard still the same behind the second copy? Then nothing in it may have changed. */
+bool view_stood_still(const struct view *view);
 
 /* The guard words as first read. */
 const void *view_guard(const struct view *view);

@@ -214,7 +214,7 @@ static void a_follow_up_read_that_finds_the_guard_changed_is_torn(void **state)
 	assert_null(view_at(f->view, HEAP + 0x1000, 8)); /* no further attempt in this instant */
 	assert_int_equal(f->memory.calls, calls);
 
-	view_accept_torn(f->view);
+	view_allow_lasting(f->view);
 	assert_int_equal(word(view_at(f->view, HEAP + 8, 8)), 1);
 }
 
