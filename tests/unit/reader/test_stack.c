@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The stack walk on PHP processes made of bytes: what is followed, what is bounded, how many calls it takes.
+ */
+#include "reader/stack.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/reader/fake_php.h"
+
+#define FUNC 0x700000 /* functions are only addresses here */
+
+static struct fake_php php;
+static struct raw_stack stack;
+
+static int set_up(void **state)
+{
+	fake_php_init(&php, 80236);
+	return 0;
+}
+
+static int set_up_74(void **state)
+{
+	fake_php_init(&php, 70433);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	fake_php_deinit(&php);
+	return 0;
+}
+
+static int walk(void)
+{
+	int r = fake_refresh(&php);
+
+	return r != 0 ? r : stack_walk(php.view, php.layout, &stack);
+}
+
+static void frames_on_the_predicted_page_are_walked_leaf_first_with_one_call(void **state)
+{
+	remote_addr main = fake_call(&php, FUNC, 0x900, 0);
+	remote_addr leaf = fake_call(&php, FUNC + 0x100, 0x940, php.layout->ZEND_CALL_GENERATOR);
+
+	assert_int_equal(walk(), 0);
+	assert_int_equal(php.memory.calls, 1);
+	assert_true(stack.whole);
+	assert_int_equal(stack.count, 2);
+	assert_int_equal(stack.frames[0].execute_data, leaf);
+	assert_int_equal(stack.frames[0].func, FUNC + 0x100);
+	assert_int_equal(stack.frames[0].opline, 0x940);
+	assert_true(stack.frames[0].generator);
+	assert_int_equal(stack.frames[1].execute_data, main);
+	assert_false(stack.frames[1].generator);
+	assert_int_equal(stack.page, FAKE_STACK);
+	assert_int_equal(stack.used_bytes, 32 + 2 * 96);
+}
+
+static void a_process_without_a_frame_is_idle(void **state)
+{
+	assert_int_equal(walk(), STACK_E_IDLE);
+	assert_int_equal(stack.count, 0);
+}
+
+static void a_frame_without_a_function_is_stepped_over(void **state)
+{
+	fake_call(&php, FUNC, 0, 0);
+	fake_call(
+		&php, 0, 0, php.layout->IS_OBJECT); /* zend_call_function()'s dummy has its caller's $this */
+	fake_call(&php, FUNC + 0x100, 0, 0);
+
+	assert_int_equal(walk(), 0);
+	assert_int_equal(stack.count, 2);
+	assert_int_equal(stack.frames[0].func, FUNC + 0x100);
+	assert_int_equal(stack.frames[1].func, FUNC);
+}
+
+static void a_chain_that_runs_in_a_circle_is_corrupt(void **state)
+{
+	remote_addr first = fake_call(&php, FUNC, 0, 0);
+
+	fake_call(&php, FUNC, 0, 0);
+	remote_addr third = fake_call(&php, FUNC, 0, 0);
+	fake_put64(&php.memory, first + php.layout->ex_prev_execute_data, third);
+
+	assert_int_equal(walk(), STACK_E_CORRUPT);
+	assert_false(stack.whole);
+	assert_true(stack.count < 16);
+}
+
+static void an_address_php_cannot_have_is_corrupt_and_what_was_reached_is_kept(void **state)
+{
+	static const remote_addr impossible[] = {0x200001, 0x10, UINT64_C(0xffff800000000000), 0x200004};
+	remote_addr main = fake_call(&php, FUNC, 0, 0);
+
+	fake_call(&php, FUNC + 0x100, 0, 0);
+	for (size_t i = 0; i < 4; i++) {
+		fake_put64(&php.memory, main + php.layout->ex_prev_execute_data, impossible[i]);
+		assert_int_equal(walk(), STACK_E_CORRUPT);
+		assert_int_equal(stack.count, 2);
+	}
+}
+
+static void a_frame_that_is_not_mapped_is_a_fault_and_what_was_reached_is_kept(void **state)
+{
+	remote_addr main = fake_call(&php, FUNC, 0, 0);
+
+	fake_put64(&php.memory, main + php.layout->ex_prev_execute_data, 0x66660000);
+	assert_int_equal(walk(), REMOTE_E_FAULT);
+	assert_int_equal(stack.count, 1);
+}
+
+static void a_frame_at_the_end_of_what_is_mapped_is_read(void **state)
+{
+	remote_addr last = FAKE_HEAP + FAKE_HEAP_BYTES - php.layout->ex_sizeof;
+	remote_addr main = fake_call(&php, FUNC, 0, 0);
+
+	fake_frame(&php, last, FUNC + 0x100, 0, 0, 0, 0);
+	fake_put64(&php.memory, main + php.layout->ex_prev_execute_data, last);
+	assert_int_equal(walk(), 0);
+	assert_int_equal(stack.frames[1].execute_data, last);
+}
+
+/* Pages outwards of the innermost one, each full of frames. Returns the outermost frame. */
+static void fill_older_pages(unsigned pages, unsigned frames_a_page)
+{
+	remote_addr outer_page = 0;
+
+	for (unsigned i = 0; i < pages; i++) {
+		remote_addr page = 0x2000000 + i * 0x100000;
+
+		fake_map(&php.memory, page, FAKE_STACK_BYTES);
+		fake_put64(&php.memory, page + php.layout->vm_stack_prev, outer_page);
+		for (unsigned f = 0; f < frames_a_page; f++) {
+			remote_addr addr = page + 32 + 96 * f;
+
+			fake_frame(
+				&php, addr, FUNC + 0x100 * (i * frames_a_page + f + 1), php.current, 0, 0, 0);
+			php.current = addr;
+		}
+		outer_page = page;
+	}
+	fake_put64(&php.memory, FAKE_STACK + php.layout->vm_stack_prev, outer_page);
+}
+
+static void older_pages_cost_a_call_each_the_first_time_and_none_after(void **state)
+{
+	fill_older_pages(3, 200);
+	fake_call(&php, FUNC, 0, 0);
+
+	assert_int_equal(walk(), 0);
+	assert_int_equal(stack.count, 601);
+	assert_int_equal(php.memory.calls, 4);
+	for (unsigned i = 0; i < 3; i++) {
+		php.memory.calls = 0;
+		assert_int_equal(walk(), 0);
+		assert_int_equal(stack.count, 601);
+		assert_int_equal(php.memory.calls, 1);
+	}
+}
+
+static void a_stack_deeper_than_the_limit_keeps_its_innermost_and_outermost_halves(void **state)
+{
+	fill_older_pages(2, 1500); /* functions 1 to 3000, from the outermost inwards */
+	fake_call(&php, FUNC + 0x100 * 3001, 0, 0);
+
+	assert_int_equal(walk(), 0);
+	assert_int_equal(stack.count, STACK_MAX_FRAMES);
+	assert_int_equal(stack.omitted, 3001 - 1024);
+	assert_int_equal(stack.omitted_after, 511);
+	for (unsigned i = 0; i < 512; i++) {
+		assert_int_equal(stack.frames[i].func, FUNC + 0x100 * (3001 - i));
+		assert_int_equal(stack.frames[1023 - i].func, FUNC + 0x100 * (i + 1));
+	}
+}
+
+static void a_main_span_too_short_for_the_stack_costs_one_more_call(void **state)
+{
+	for (unsigned i = 0; i < 300; i++)
+		fake_call(&php, FUNC, 0, 0);
+	assert_int_equal(view_refresh(php.view, FAKE_STACK, 512), 0);
+	assert_int_equal(stack_walk(php.view, php.layout, &stack), 0);
+	assert_int_equal(stack.count, 300);
+	assert_int_equal(php.memory.calls, 2);
+}
+
+/* A fiber runs on pages of its own; the stack it was started from is found through its frames alone. */
+static void a_fiber_s_caller_on_another_stack_is_reached_and_then_costs_no_call(void **state)
+{
+	remote_addr other = 0x3000000;
+
+	fake_map(&php.memory, other, FAKE_STACK_BYTES);
+	for (unsigned i = 0; i < 40; i++) {
+		fake_frame(&php, other + 0x8000 + 96 * i, FUNC + 0x100 * i, php.current, 0, 0, 0);
+		php.current = other + 0x8000 + 96 * i;
+	}
+	fake_call(&php, FUNC, 0, 0);
+
+	assert_int_equal(walk(), 0);
+	assert_int_equal(stack.count, 41);
+	assert_in_range(php.memory.calls, 2, 4);
+	php.memory.calls = 0;
+	assert_int_equal(walk(), 0);
+	assert_int_equal(php.memory.calls, 1);
+}
+
+/* ---- generators ---- */
+
+/* A generator object whose frame runs @func. */
+static remote_addr make_generator(remote_addr func, remote_addr *ret_frame)
+{
+	const struct layout *layout = php.layout;
+	remote_addr generator = fake_allocate(&php, layout->generator_sizeof);
+	remote_addr frame = fake_allocate(&php, layout->ex_sizeof);
+
+	fake_put64(&php.memory, generator + layout->generator_execute_data, frame);
+	fake_frame(&php, frame, func, 0, 0, layout->ZEND_CALL_GENERATOR, 0);
+	*ret_frame = frame;
+	return generator;
+}
+
+static void delegate(remote_addr generator, remote_addr to)
+{
+	fake_put64(&php.memory, generator + php.layout->generator_node_parent, to);
+}
+
+/* main iterates outer, which delegates to middle, which delegates to inner, which runs: as PHP links them in
+ * zend_generator_resume(). */
+static void make_delegation(remote_addr frames[3], remote_addr generators[3])
+{
+	const struct layout *layout = php.layout;
+	remote_addr main = fake_call(&php, FUNC, 0, 0), placeholder;
+
+	for (unsigned i = 0; i < 3; i++)
+		generators[i] = make_generator(FUNC + 0x100 * (i + 1), &frames[i]); /* outer, middle, inner */
+	delegate(generators[0], generators[1]);
+	delegate(generators[1], generators[2]);
+	placeholder = generators[0] + layout->generator_execute_fake;
+	fake_frame(&php, placeholder, 0, main, 0, layout->IS_OBJECT, generators[0]);
+	fake_put64(&php.memory, frames[2] + layout->ex_prev_execute_data, placeholder);
+	php.current = frames[2];
+	fake_php_globals(&php);
+}
+
+static void a_chain_of_yield_from_shows_every_generator(void **state)
+{
+	remote_addr frames[3], generators[3];
+
+	make_delegation(frames, generators);
+	assert_int_equal(walk(), 0);
+	assert_int_equal(stack.count, 4);
+	assert_int_equal(stack.frames[0].func, FUNC + 0x300); /* inner */
+	assert_int_equal(stack.frames[1].func, FUNC + 0x200);
+	assert_int_equal(stack.frames[2].func, FUNC + 0x100);
+	assert_int_equal(stack.frames[3].func, FUNC);
+	assert_true(stack.frames[1].generator);
+
+	php.memory.calls = 0;
+	assert_int_equal(walk(), 0);
+	assert_int_equal(stack.count, 4);
+	assert_int_equal(php.memory.calls, 1);
+}
+
+static void generators_that_delegate_in_a_circle_are_corrupt(void **state)
+{
+	remote_addr frames[3], generators[3];
+
+	make_delegation(frames, generators);
+	delegate(generators[1], generators[0]);
+	assert_int_equal(walk(), STACK_E_CORRUPT);
+}
+
+static void a_delegating_generator_that_has_ended_has_no_frame(void **state)
+{
+	remote_addr frames[3], generators[3];
+
+	make_delegation(frames, generators);
+	fake_put64(&php.memory, generators[1] + php.layout->generator_execute_data, 0);
+	assert_int_equal(walk(), 0);
+	assert_int_equal(stack.count, 3);
+	assert_int_equal(stack.frames[1].func, FUNC + 0x100);
+}
+
+/* ---- a target in motion ---- */
+
+static remote_addr replaced; /* a frame that gets another function between the two copies */
+
+static void replace_before_the_second_copy(struct fake_memory *memory, size_t span)
+{
+	if (span == 3) /* guard, main, guard, main again */
+		fake_put64(memory, replaced + php.layout->ex_func, FUNC + 0x900);
+}
+
+static void a_frame_that_changes_while_the_guard_does_not_is_torn(void **state)
+{
+	replaced = fake_call(&php, FUNC, 0, 0);
+	fake_call(&php, FUNC + 0x100, 0, 0);
+	php.memory.move = replace_before_the_second_copy;
+
+	assert_int_equal(walk(), VIEW_E_TORN);
+	assert_true(stack.whole);
+	assert_int_equal(walk(), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST_74(name)                                            \
+	{                                                        \
+#name " (7.4)", name, set_up_74, tear_down, NULL \
+	}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(frames_on_the_predicted_page_are_walked_leaf_first_with_one_call),
+		TEST_74(frames_on_the_predicted_page_are_walked_leaf_first_with_one_call),
+		TEST(a_process_without_a_frame_is_idle),
+		TEST(a_frame_without_a_function_is_stepped_over),
+		TEST(a_chain_that_runs_in_a_circle_is_corrupt),
+		TEST(an_address_php_cannot_have_is_corrupt_and_what_was_reached_is_kept),
+		TEST(a_frame_that_is_not_mapped_is_a_fault_and_what_was_reached_is_kept),
+		TEST(a_frame_at_the_end_of_what_is_mapped_is_read),
+		TEST_74(a_frame_at_the_end_of_what_is_mapped_is_read),
+		TEST(older_pages_cost_a_call_each_the_first_time_and_none_after),
+		TEST(a_stack_deeper_than_the_limit_keeps_its_innermost_and_outermost_halves),
+		TEST(a_main_span_too_short_for_the_stack_costs_one_more_call),
+		TEST(a_fiber_s_caller_on_another_stack_is_reached_and_then_costs_no_call),
+		TEST(a_chain_of_yield_from_shows_every_generator),
+		TEST_74(a_chain_of_yield_from_shows_every_generator),
+		TEST(generators_that_delegate_in_a_circle_are_corrupt),
+		TEST(a_delegating_generator_that_has_ended_has_no_frame),
+		TEST(a_frame_that_changes_while_the_guard_does_not_is_torn),
+	};
+
+	return cmocka_run_group_tests_name("stack", tests, NULL, NULL);
+}
