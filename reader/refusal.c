@@ -65,6 +65,9 @@ void refusal_explain(pid_t pid, int error, const struct refusal_facts *facts, ch
 			"kernel";
 		remedy = "allow it in the container's or service's filter (kernels need "
 			 "CONFIG_CROSS_MEMORY_ATTACH)";
+	} else if (error == -ENOENT) {
+		cause = "this kernel keeps no scheduling statistics (/proc/PID/schedstat)";
+		remedy = "use one with CONFIG_SCHED_INFO";
 	} else if (error != -EPERM && error != -EACCES) {
 		cause = strerror(-error);
 		remedy = "see `cbox-profd doctor`";
@@ -89,5 +92,5 @@ void refusal_explain(pid_t pid, int error, const struct refusal_facts *facts, ch
 			"module (SELinux, AppArmor) denies it";
 		remedy = "run on the host, or allow ptrace read in the module's policy";
 	}
-	snprintf(why, why_bytes, "process %d: its memory may not be read: %s; %s", (int)pid, cause, remedy);
+	snprintf(why, why_bytes, "process %d: it can't be read: %s; %s", (int)pid, cause, remedy);
 }
