@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -112,24 +113,34 @@ struct child {
 	int output;
 };
 
-/* Starts @argv (in @directory as its root, if given) and waits until it has printed a line. */
-static inline struct child start_child(const char *root, const char *const *argv)
+/* Starts @argv, with @root as its root directory if given. */
+static inline struct child spawn_child(const char *root, const char *const *argv)
 {
 	struct child child;
 	int ends[2];
-	char c = 0;
 
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	child.pid = fork();
 	assert_true(child.pid >= 0);
 	if (child.pid == 0) {
-		if (dup2(ends[1], STDOUT_FILENO) < 0 || (root && (chroot(root) != 0 || chdir("/") != 0)))
+		/* It ends with the test, however that ends. */
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || dup2(ends[1], STDOUT_FILENO) < 0 ||
+			(root && (chroot(root) != 0 || chdir("/") != 0)))
 			_exit(126);
 		execvp(argv[0], (char *const *)argv);
 		_exit(127);
 	}
 	close(ends[1]);
 	child.output = ends[0];
+	return child;
+}
+
+/* The same, and waits until it has printed a line. */
+static inline struct child start_child(const char *root, const char *const *argv)
+{
+	struct child child = spawn_child(root, argv);
+	char c = 0;
+
 	while (read(child.output, &c, 1) == 1 && c != '\n')
 		;
 	assert_int_equal(c, '\n');
