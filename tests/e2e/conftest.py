@@ -126,7 +126,8 @@ def make_daemon(place):
         pools = [{"name": f"m{number}", "master_pid": master.pid} for number, master in enumerate(masters, 1)]
         if pools:
             sections.setdefault("pools", pools)
-        daemon = Daemon(place / f"d{next(numbers)}", environment=environment, prefix=prefix, **sections)
+        # beside the place, not in it: a socket where everybody may write is refused, and rightly
+        daemon = Daemon(place.with_name(f"{place.name}d{next(numbers)}"), environment=environment, prefix=prefix, **sections)
         daemons.append(daemon)
         if start:
             daemon.start()
@@ -158,7 +159,7 @@ def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
     if report.when == "call" and report.failed:
         path = item.funcargs.get("place")
-        for log in sorted(path.glob("d*/daemon.log")) if path else []:
+        for log in sorted(path.parent.glob(f"{path.name}d*/daemon.log")) if path else []:
             report.sections.append((f"{log.parent.name}: the daemon's log", log.read_text(errors="replace")[-4000:]))
 
 

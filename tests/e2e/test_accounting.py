@@ -73,5 +73,6 @@ def test_the_window_sums_to_the_time_its_targets_were_watched(shared_master, scr
     for name in ("samples", "wall_ns", "cpu_ns", "queue_ns"):
         assert sum(node[columns[name]] for node in profile["nodes"]) == profile["total"][name]
     assert profile["sample_count"] == profile["total"]["samples"]
-    assert profile["total"]["wall_ns"] == pytest.approx(profile["duration_ns"], rel=0.01)
+    # four workers, always at work: four times the window
+    assert profile["total"]["wall_ns"] == pytest.approx(4 * profile["duration_ns"], rel=0.1)
     assert profile["total"]["cpu_ns"] <= 2.1 * 1e9 * (time.monotonic() - started)

@@ -86,9 +86,12 @@ def test_recursion_counts_once_in_total(build, place):
     with load.php_cli(build, place, FIBONACCI) as process:
         profile = attach_json(process.pid)
         top = json.loads(cli.ok("attach", process.pid, "--duration", "500ms", "--rate", "500", "--format", "top", "--json").stdout)
-    assert profile.share("fib", "samples") > 0.95
+    # what no two reads agreed on stands below the frames that are certain, and may be all of it but main
+    assert profile.share("fib", "samples") > 0.95 * (1 - profile.share("<torn>", "samples"))
+    assert profile.share("fib", "samples") <= 1
     fib = next(function for function in top["functions"] if function["function"] == "fib")
-    assert 0.95 * top["total"]["samples"] <= fib["total"]["samples"] <= top["total"]["samples"]
+    torn = sum(function["self"]["samples"] for function in top["functions"] if function["function"] == "<torn>")
+    assert 0.95 * (top["total"]["samples"] - torn) <= fib["total"]["samples"] <= top["total"]["samples"]
     assert fib["self"]["samples"] <= fib["total"]["samples"]
 
 
@@ -278,7 +281,7 @@ def test_the_rate_can_be_changed_while_it_runs(fpm, daemon):
     cli.ok("ctl", "rate", "250", "--socket", daemon.socket)
     wait.until(lambda: all(target["period_ns"] == 4_000_000 for target in daemon.targets()), "the new period")
     done = cli.run("ctl", "rate", "1000000", "--socket", daemon.socket)
-    assert done.returncode == cli.EXIT_FAILED and "10" in done.stderr
+    assert done.returncode == cli.EXIT_FAILED and "max_rate" in done.stderr
     assert all(target["period_ns"] == 4_000_000 for target in daemon.targets())
 
 

@@ -52,7 +52,7 @@ def test_two_thousand_requests_back_to_back_each_get_their_own_result(build, sha
             with fpm.connect() as connection:
                 mine = traces(worker)
                 for number, trace in enumerate(mine):
-                    connection.send(scripts / "quick.php", f"trace={trace}&us={(number % 5) * 200}", CBOX_PROFD_SOCKET=daemon.socket)
+                    connection.send(scripts / "quick.php", f"trace={trace}&us={(number % 5) * 200}", **daemon.to_be_found())
                     if number:
                         answers[mine[number - 1]] = connection.read().json()
                 answers[mine[-1]] = connection.read().json()
@@ -73,6 +73,8 @@ def test_two_thousand_requests_back_to_back_each_get_their_own_result(build, sha
     assert not swapped, f"{len(swapped)} of {REQUESTS} have another request's trace"
     identities = {told["result"].get("unit_id") for told in answers.values()}
     assert len(identities) == REQUESTS, "two requests were merged into one unit"
+    spent = sorted(told["finish_wall_ns"] for told in answers.values())
+    assert spent[REQUESTS // 2] <= 5 * MS, f"half of the results took longer than {spent[REQUESTS // 2] / MS} ms"
     for trace, told in answers.items():
         balance.of(told["result"]["accounting"])
         assert told["result"]["duration_ns"] < 1_000_000_000, f"{trace} has swallowed its neighbours"

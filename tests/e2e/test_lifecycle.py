@@ -9,7 +9,7 @@ import signal
 
 import pytest
 
-from support import cli, fastcgi, load, php_builds, proc, wait
+from support import balance, cli, fastcgi, load, php_builds, proc, wait
 from support.fpm import Pool
 from test_dump import blocked_chain, frames_of, told
 from test_unit import assert_is_consistent, unit
@@ -52,6 +52,7 @@ def test_a_worker_killed_in_mid_request_leaves_its_unit_behind(make_fpm, make_da
         connection.send(scripts / "context.php", f"form=$GLOBALS&value=00-{TRACE}-00f067aa0ba902b7-01&gate={gate.path}")
         gate.until_reached()
         wait.until(lambda: daemon.target(worker)["trace_id"] == TRACE, "the trace to be seen")
+        wait.until(lambda: balance.looked(daemon.target(worker)["accounting"]) > 10, "some samples")
         os.kill(worker, signal.SIGKILL)
     wait.until(lambda: daemon.target(worker) is None, "the worker to be let go")
     result = daemon.ask("unit", trace_id=TRACE, profile=True, stacks=True)
@@ -67,7 +68,7 @@ def test_generation_after_generation_every_result_is_right_and_nothing_piles_up(
         workers = set()
         for number in range(first, first + count):
             trace = f"{number:032x}"
-            answer = fpm.request(scripts / "quick.php", f"trace={trace}&us=500", CBOX_PROFD_SOCKET=daemon.socket).json()
+            answer = fpm.request(scripts / "quick.php", f"trace={trace}&us=500", **daemon.to_be_found()).json()
             assert answer["warnings"] == []
             assert answer["result"].get("available") is not False, f"generation {number}: {answer['result']}"
             assert answer["result"]["trace_id"] == trace
@@ -157,7 +158,7 @@ def test_a_pool_in_a_chroot(build, make_fpm, make_daemon, scripts, place, room, 
     assert [frame["function"] for frame in dump["frames"]] == ["fread", "Deep::bottom"] + ["Deep::descend"] * 48 + ["{main}"]
     assert dump["frames"][-1]["file"] == f"{inside}/deep.php"
     answer = fpm.request(f"{inside}/quick.php", f"trace={TRACE}&us=30000",
-                         CBOX_PROFD_SOCKET=f"/{daemon.socket.relative_to(room)}").json()
+                         **daemon.to_be_found() | {"CBOX_PROFD_SOCKET": f"/{daemon.socket.relative_to(room)}"}).json()
     assert answer["result"]["trace_id"] == TRACE and answer["result"]["counters"]["profiler.samples"] > 0
 
 

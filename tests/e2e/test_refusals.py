@@ -112,7 +112,7 @@ def test_a_version_this_program_does_not_know(major_minor, verb, unknown_php):
     version = exact_version(php_builds.DEBIAN)
     other = major_minor + version[3:]
     fpm = unknown_php({version.encode(): other.encode()})
-    refused(verb, fpm.workers()[0], cli.EXIT_UNSUPPORTED, other, "7.4", "8.5")
+    refused(verb, fpm.workers()[0], cli.EXIT_UNSUPPORTED, other, "7.4", "8.6")
 
 
 @each_verb

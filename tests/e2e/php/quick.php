@@ -13,5 +13,6 @@ function work(int $us): void
 $runtime = new Cbox\Profd\Runtime();
 $handle = $runtime->begin(['trace_id' => $_GET['trace'], 'span_id' => substr($_GET['trace'], 0, 16)]);
 work((int)($_GET['us'] ?? 300));
+$before = hrtime(true);
 $result = $runtime->finish($handle);
-answer(['handle' => $handle, 'result' => $result]);
+answer(['handle' => $handle, 'result' => $result, 'finish_wall_ns' => hrtime(true) - $before]);

@@ -1,6 +1,7 @@
 <?php
 // SPDX-License-Identifier: MIT
-// A unit of known work: ?early= ms of CPU before begin(), then ?hot= ms of CPU in hot() and ?wait= ms asleep under wait().
+// A unit of known work: ?early= ms of CPU before begin() (after another one with ?abandon=1),
+// then ?hot= ms of CPU in hot() and ?wait= ms asleep under wait().
 require __DIR__ . '/support.php';
 
 function spin(int $ms): void
@@ -39,6 +40,10 @@ if ($_GET['early'] ?? 0) {
     early((int)$_GET['early']);
 }
 $context = json_decode($_GET['context'] ?? '{}', true);
+if ($_GET['abandon'] ?? 0) {
+    $runtime->begin(['trace_id' => str_repeat('0d', 16)]);
+    spin(40); // long enough to be seen from outside
+}
 $handle = $runtime->begin($context);
 $at_begin = ['wall' => hrtime(true), 'cpu' => cpu_ns()];
 hot((int)($_GET['hot'] ?? 0));
