@@ -26,6 +26,9 @@
 #include "reader/function_text.h"
 #include "reader/load.h"
 
+/* Closures and the like that are remembered, dead or alive. A program that makes new ones all the time finds
+ * each but a few times. */
+#define MAX_VOLATILE 512
 #define UNREAD_NAME "<unread>"
 /* Room for "::", a cut mark and the end, after a class name. */
 #define METHOD_ROOM_BYTES 8
@@ -42,7 +45,7 @@ struct function_cache {
 	remote_addr executor_globals;
 	struct function_table table;
 	uint32_t request;
-	uint32_t next_serial;
+	uint32_t new_volatile; /* since they were last forgotten */
 	uint32_t names_epoch;
 };
 
@@ -189,8 +192,8 @@ static void want_op(struct naming *naming, size_t frame)
 
 	if ((entry->flags & FUNCTION_IS_INTERNAL) || !function_has_opline(naming->layout, entry, opline))
 		return;
-	if (!(entry->flags & FUNCTION_HAS_VOLATILE_LINES) &&
-		function_table_op(&naming->cache->table, opline, entry->serial))
+	if (!(entry->flags & (FUNCTION_HAS_VOLATILE_LINES | FUNCTION_IS_FRESH)) &&
+		function_table_op(&naming->cache->table, opline, entry->content))
 		return;
 	batch_want(&naming->batch, op_span(naming->layout, opline));
 }
@@ -217,7 +220,8 @@ static int prove(struct naming *naming)
 			entry->proved_in = naming->cache->request;
 			entry->run_time_cache = naming->stack->frames[i].run_time_cache;
 			if (!same) {
-				entry->serial = ++naming->cache->next_serial;
+				if (entry->flags & FUNCTION_IS_VOLATILE)
+					naming->cache->new_volatile++;
 				batch_want(&naming->batch, function_text_span(layout, entry->function_name));
 				batch_want(&naming->batch, function_text_span(layout, entry->filename));
 				if (entry->scope != 0)
@@ -277,7 +281,7 @@ static bool get_op(struct naming *naming, size_t frame, struct op_entry *ret_op)
 
 	if ((entry->flags & FUNCTION_IS_INTERNAL) || !function_has_opline(layout, entry, opline))
 		return false;
-	known = remembered ? function_table_op(&naming->cache->table, opline, entry->serial) : NULL;
+	known = remembered ? function_table_op(&naming->cache->table, opline, entry->content) : NULL;
 	if (known) {
 		*ret_op = *known;
 		return true;
@@ -288,7 +292,7 @@ static bool get_op(struct naming *naming, size_t frame, struct op_entry *ret_op)
 		return false;
 	*ret_op = (struct op_entry){
 		.opline = opline,
-		.serial = entry->serial,
+		.content = entry->content,
 		.line = load_u32(words + layout->op_lineno - layout->op_extended_value),
 	};
 	if (load_u8(words + layout->op_opcode - layout->op_extended_value) == layout->ZEND_INCLUDE_OR_EVAL)
@@ -460,10 +464,16 @@ int function_cache_name(struct function_cache *cache, struct view *view, const s
 		function_table_clear(&cache->table);
 		cache->names_epoch = names->epoch;
 	}
+	if (cache->new_volatile > MAX_VOLATILE) {
+		function_table_forget(&cache->table, FUNCTION_IS_VOLATILE);
+		cache->new_volatile = 0;
+	}
 	view_allow_lasting(view);
 	r = look_up(&naming);
 	if (r == -ENOSPC) {
-		function_table_clear(&cache->table);
+		function_table_forget(&cache->table, FUNCTION_IS_VOLATILE);
+		if (cache->table.count + stack->count > FUNCTION_CACHE_MAX_ENTRIES)
+			function_table_clear(&cache->table);
 		naming.batch.count = 0;
 		r = look_up(&naming);
 	}

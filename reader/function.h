@@ -16,22 +16,21 @@
 
 #define FUNCTION_MAX_NAME_BYTES 512  /* Class::method together; longer names are cut and end in "…" */
 #define FUNCTION_MAX_FILE_BYTES 1024 /* cut at the front: the end of a path tells more; begins with "…" */
-/* Functions a target's cache holds; past it the cache is emptied and fills again. */
-#define FUNCTION_CACHE_MAX_ENTRIES 8192
+/* Functions a target's cache holds, some 100 bytes each: 64 full caches are 13 MiB. Past it closures and
+ * included code are forgotten first, then everything; it fills again. */
+#define FUNCTION_CACHE_MAX_ENTRIES 2048
 
 enum function_kind {
 	FUNCTION_USER,
 	FUNCTION_INTERNAL,
 	FUNCTION_MAIN,    /* the script's top level: "{main}" */
-	FUNCTION_INCLUDE, /* the top level of an included file: "include", "require_once", … as
-			     debug_backtrace() says */
+	FUNCTION_INCLUDE, /* an included file's: "include", "require_once", … as debug_backtrace() says */
 	FUNCTION_EVAL,    /* eval()'d code: "eval" */
 	FUNCTION_CLOSURE,
 };
 
 struct function_name {
-	const char *
-		name; /* "Namespace\Class::method", "strlen", "{main}", … valid UTF-8 (other bytes as \xNN) */
+	const char *name; /* "Namespace\Class::method", "strlen", "{main}"; UTF-8, other bytes as \xNN */
 	const char *file; /* "" for internal functions */
 	uint32_t line;    /* where it is declared; 0 for internal functions */
 	enum function_kind kind;

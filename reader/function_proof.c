@@ -110,8 +110,15 @@ static int class_name_of(
 	return 0;
 }
 
+/* Fowler-Noll-Vo (FNV-1a) over words. */
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+	return (hash ^ word) * UINT64_C(0x100000001b3);
+}
+
 int function_proof_seal(const struct layout *layout, struct view *view, struct function_entry *entry)
 {
+	uint64_t content = UINT64_C(0xcbf29ce484222325);
 	int r = class_name_of(layout, view, entry->scope, &entry->class_name);
 
 	if (r == 0)
@@ -120,6 +127,10 @@ int function_proof_seal(const struct layout *layout, struct view *view, struct f
 		r = mark_of(layout, view, entry->filename, &entry->filename_mark);
 	if (r == 0)
 		r = mark_of(layout, view, entry->class_name, &entry->class_name_mark);
+	content = mix(content, entry->opcodes);
+	content = mix(content, (uint64_t)entry->last << 32 | entry->line_start);
+	content = mix(content, (uint64_t)entry->function_name_mark << 32 | entry->filename_mark);
+	entry->content = (uint32_t)(content ^ content >> 32);
 	return r;
 }
 

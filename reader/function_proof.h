@@ -34,7 +34,9 @@ size_t function_proof_spans(const struct layout *layout, const struct function_e
 int function_proof_check(
 	const struct layout *layout, struct view *view, struct function_entry *entry, bool *ret_same);
 
-/* Notes what the strings of a fresh entry look like, so that it can be proved later. 0 or view_error(). */
+/* Notes what the strings of a fresh entry look like, so that it can be proved later, and computes its
+ * content: a number that functions with the same opcodes, name, file and line share (the closures that one
+ * expression makes), so that they share what is known of their opcodes. 0 or view_error(). */
 int function_proof_seal(const struct layout *layout, struct view *view, struct function_entry *entry);
 
 /* Is @opline one of the function's opcodes? */

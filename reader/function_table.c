@@ -57,6 +57,12 @@ uint32_t function_table_find(const struct function_table *table, remote_addr fun
 	return table->index[slot] != 0 ? table->index[slot] - 1 : FUNCTION_NONE;
 }
 
+static void fill_index(struct function_table *table)
+{
+	for (size_t i = 0; i < table->count; i++)
+		table->index[find_slot(table, table->entries[i].func)] = (uint32_t)i + 1;
+}
+
 static int grow_index(struct function_table *table)
 {
 	size_t size = table->index_size ? table->index_size * 2 : FIRST_INDEX_SIZE;
@@ -67,9 +73,21 @@ static int grow_index(struct function_table *table)
 	free(table->index);
 	table->index = index;
 	table->index_size = size;
-	for (size_t i = 0; i < table->count; i++)
-		table->index[find_slot(table, table->entries[i].func)] = (uint32_t)i + 1;
+	fill_index(table);
 	return 0;
+}
+
+void function_table_forget(struct function_table *table, uint8_t flag)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < table->count; i++)
+		if (!(table->entries[i].flags & flag))
+			table->entries[kept++] = table->entries[i];
+	table->count = kept;
+	if (table->index)
+		memset(table->index, 0, table->index_size * sizeof(*table->index));
+	fill_index(table);
 }
 
 int function_table_add(struct function_table *table, remote_addr func, size_t max, uint32_t *ret_number)
@@ -109,14 +127,14 @@ static struct op_entry *op_slot(struct op_entry *ops, size_t size, remote_addr o
 }
 
 const struct op_entry *function_table_op(
-	const struct function_table *table, remote_addr opline, uint32_t serial)
+	const struct function_table *table, remote_addr opline, uint32_t content)
 {
 	const struct op_entry *op;
 
 	if (table->op_size == 0)
 		return NULL;
 	op = op_slot(table->ops, table->op_size, opline);
-	return op->opline != 0 && op->serial == serial ? op : NULL;
+	return op->opline != 0 && op->content == content ? op : NULL;
 }
 
 static int grow_ops(struct function_table *table)

@@ -12,7 +12,7 @@
 #include "symbols/memory.h"
 
 /* Opcodes whose line is remembered; past it all are forgotten. */
-#define FUNCTION_MAX_OPS 16384
+#define FUNCTION_MAX_OPS 4096
 
 enum {
 	FUNCTION_IS_INTERNAL = 1 << 0,
@@ -35,19 +35,19 @@ struct function_entry {
 	uint32_t line_start;
 	uint32_t last;      /* opcodes */
 	uint32_t proved_in; /* request */
-	uint32_t serial;    /* of the content: changes when another function takes the address */
+	uint32_t content;   /* what its opcodes belong to, see function_proof_seal() */
 	uint32_t name_id;
 	uint8_t flags;
 	uint8_t kind;    /* enum function_kind */
 	uint8_t op_kind; /* how it was included: the extended_value of the caller's INCLUDE_OR_EVAL; 0 */
 };
 
-/* What is known of one opcode. */
+/* What is known of one opcode. 16 bytes. */
 struct op_entry {
-	remote_addr opline; /* 0: free */
-	uint32_t serial;    /* of the function it belongs to */
+	uint64_t opline : 48;      /* 0: free */
+	uint64_t include_kind : 8; /* extended_value of an INCLUDE_OR_EVAL; 0 for all other opcodes */
+	uint32_t content;          /* of the function it belongs to */
 	uint32_t line;
-	uint8_t include_kind; /* extended_value of an INCLUDE_OR_EVAL; 0 for all other opcodes */
 };
 
 #define FUNCTION_NONE UINT32_MAX
@@ -65,6 +65,9 @@ struct function_table {
 void function_table_deinit(struct function_table *table);
 void function_table_clear(struct function_table *table);
 
+/* Forgets the entries that have @flag. Numbers of those that stay change. */
+void function_table_forget(struct function_table *table, uint8_t flag);
+
 /* The number of the entry of @func, or FUNCTION_NONE. */
 uint32_t function_table_find(const struct function_table *table, remote_addr func);
 
@@ -72,7 +75,7 @@ uint32_t function_table_find(const struct function_table *table, remote_addr fun
  * -ENOSPC. */
 int function_table_add(struct function_table *table, remote_addr func, size_t max, uint32_t *ret_number);
 
-/* The opcode at @opline of the function with @serial, or NULL. Valid until the next change. */
+/* The opcode at @opline of a function with this @content, or NULL. Valid until the next change. */
 const struct op_entry *function_table_op(
-	const struct function_table *table, remote_addr opline, uint32_t serial);
+	const struct function_table *table, remote_addr opline, uint32_t content);
 int function_table_add_op(struct function_table *table, const struct op_entry *op);

@@ -35,9 +35,12 @@ struct php_process {
 	remote_addr stack_page; /* the main span that the next refresh will read */
 	size_t stack_bytes;
 
-	struct raw_stack stacks[2]; /* of the last two snapshots */
-	bool stack_torn;            /* the last one was torn before anything but the stack was looked at */
+	bool stack_torn; /* the last one was torn before anything but the stack was looked at */
 };
+
+/* The last two snapshots of the process that this thread is sampling. Scratch memory: nothing of it lives
+ * longer than one sample, and one for each of many targets would be 7 MiB for 64. */
+static _Thread_local struct raw_stack stacks[2];
 
 static int read_process(
 	void *context, const struct remote_span *spans, size_t span_count, size_t *ret_failed_span)
@@ -175,7 +178,7 @@ static int name_frames(struct php_process *process, const struct raw_stack *stac
 static int take_snapshot(struct php_process *process, unsigned which, struct php_sample *sample)
 {
 	const struct layout *layout = process->binary->layout;
-	struct raw_stack *stack = &process->stacks[which];
+	struct raw_stack *stack = &stacks[which];
 	int refreshed, walked, r;
 
 	stack->whole = false;
@@ -232,7 +235,7 @@ static void keep_agreed(struct raw_stack *newer, const struct raw_stack *older)
 /* The sample of a process that moved in every snapshot. */
 static int sample_torn(struct php_process *process, unsigned last, struct php_sample *sample)
 {
-	struct raw_stack *stack = &process->stacks[last];
+	struct raw_stack *stack = &stacks[last];
 	int r;
 
 	sample->count = sample->omitted = sample->omitted_after = 0;
@@ -245,9 +248,9 @@ static int sample_torn(struct php_process *process, unsigned last, struct php_sa
 	r = read_request(process, sample);
 	if (r != 0)
 		return r;
-	if (!process->stacks[0].whole || !process->stacks[1].whole)
+	if (!stacks[0].whole || !stacks[1].whole)
 		return PHP_PROCESS_E_TORN;
-	keep_agreed(stack, &process->stacks[!last]);
+	keep_agreed(stack, &stacks[!last]);
 	r = name_frames(process, stack, sample);
 	return r == 0 || may_pass(r) ? PHP_PROCESS_E_TORN : r;
 }
@@ -258,7 +261,7 @@ int php_process_sample(struct php_process *process, struct php_sample *ret_sampl
 	int r = 0;
 
 	process->stack_torn = false;
-	process->stacks[0].whole = process->stacks[1].whole = false;
+	stacks[0].whole = stacks[1].whole = false;
 	for (unsigned attempt = 0; attempt <= PHP_PROCESS_MAX_RETRIES; attempt++) {
 		ret_sample->retries = attempt;
 		r = take_snapshot(process, attempt % 2, ret_sample);

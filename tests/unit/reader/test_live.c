@@ -134,8 +134,7 @@ static void a_stack_of_500_methods_comes_whole_with_one_call(void **state)
 	everywhere(check_depth, SCRIPTS "deep.php", "500");
 }
 
-static void a_stack_of_5000_methods_on_several_pages_is_truncated_in_the_middle_and_costs_one_call(
-	void **state)
+static void a_stack_of_5000_methods_is_truncated_in_the_middle_and_costs_one_call(void **state)
 {
 	everywhere(check_depth, SCRIPTS "deep.php", "5000");
 }
@@ -173,8 +172,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stack_of_every_kind_of_frame_is_what_debug_backtrace_said),
 		cmocka_unit_test(a_stack_of_500_methods_comes_whole_with_one_call),
-		cmocka_unit_test(
-			a_stack_of_5000_methods_on_several_pages_is_truncated_in_the_middle_and_costs_one_call),
+		cmocka_unit_test(a_stack_of_5000_methods_is_truncated_in_the_middle_and_costs_one_call),
 		cmocka_unit_test(a_process_that_ends_is_gone),
 		cmocka_unit_test(a_process_that_is_no_php_is_refused_with_a_sentence),
 	};
