@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "reader/counters.h"
-#include "tests/unit/reader/fake_php.h"
+#include "tests/unit/reader/fake_zval.h"
 
 #define EG_AT 0x555500000000ULL
 #define POINTER_AT 0x555500010000ULL

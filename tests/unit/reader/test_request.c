@@ -11,7 +11,7 @@
 
 #include "reader/request.h"
 #include "reader/zval.h"
-#include "tests/unit/reader/fake_php.h"
+#include "tests/unit/reader/fake_zval.h"
 
 #define EG_AT 0x555500000000ULL
 #define SG_AT 0x555500010000ULL

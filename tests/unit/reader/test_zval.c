@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "reader/zval.h"
-#include "tests/unit/reader/fake_php.h"
+#include "tests/unit/reader/fake_zval.h"
 
 /* One page each, so that anything read past an end is seen. */
 #define GUARD_AT 0x555500000000ULL
