@@ -273,7 +273,7 @@ static int send_request(struct daemon_client *client, const cJSON *request, char
 static int receive_piece(
 	struct daemon_client *client, struct text *whole, bool *ret_more, char *ret_why, size_t why_bytes)
 {
-	const char *line;
+	const char *line = NULL;
 
 	int r = read_line(client, &line, ret_why, why_bytes);
 	if (r != 0)
@@ -298,11 +298,12 @@ static int receive_piece(
 	return whole->error == 0 ? 0 : fail(whole->error, ret_why, why_bytes, "no memory");
 }
 
-/* The text of the member "result" of @object, which cJSON has found to be valid. */
+/* The text of the member "result" of @object, which cJSON has found to be an object; what may stand behind it
+ * is not looked at. */
 static char *result_text(const char *object)
 {
 	const char *begin = NULL;
-	bool key_comes = true;
+	bool key_comes = true, is_result = false;
 	int depth = 0;
 
 	for (const char *at = object; *at; at++) {
@@ -311,16 +312,17 @@ static char *result_text(const char *object)
 
 			for (at++; *at != '"'; at++)
 				at += *at == '\\';
-			if (depth == 1 && key_comes && at - string == 6 && memcmp(string, "result", 6) == 0) {
-				at = strchr(at, ':');
-				begin = at + 1;
-			}
+			is_result = depth == 1 && key_comes && at - string == 6 &&
+				    memcmp(string, "result", 6) == 0;
 			key_comes = false;
+		} else if (*at == ':' && is_result) {
+			begin = at + 1;
+			is_result = false;
 		} else if (*at == '{' || *at == '[') {
 			depth++;
 		} else if (*at == '}' || *at == ']') {
-			if (--depth == 0 && begin)
-				return strndup(begin, (size_t)(at - begin));
+			if (--depth == 0)
+				return begin ? strndup(begin, (size_t)(at - begin)) : NULL;
 		} else if (*at == ',' && depth == 1) {
 			if (begin)
 				return strndup(begin, (size_t)(at - begin));
@@ -353,7 +355,8 @@ int daemon_client_ask(struct daemon_client *client, const cJSON *request, cJSON 
 		char *text = result_text(whole.bytes);
 
 		if (!text)
-			return fail(-ENOMEM, ret_why, why_bytes, "no memory");
+			return fail(CLIENT_E_NO_DAEMON, ret_why, why_bytes,
+				"%s: the text of the result can't be had; is this cbox-profd?", client->path);
 		*ret_text = text;
 	}
 	*ret_result = TAKE(result);

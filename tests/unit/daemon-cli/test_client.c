@@ -192,6 +192,20 @@ static void who_is_not_the_daemon_is_not_believed(void **state)
 	}
 }
 
+/* A string without an end behind the object, and a key whose escape only the parser sees through: looking for
+ * the result's text ran on past the end of the answer. */
+static void what_stands_behind_the_answer_is_not_read(void **state)
+{
+	struct server server = {
+		.greeting = HELLO, .answer = "{\"id\":1,\"ok\":true,\"re\\u0073ult\":{}} \"no end\n"};
+	cJSON *result = NULL;
+	char *text = NULL, why[512];
+
+	assert_int_equal(ask_once(&server, TIMEOUT_NS, &result, &text, why), CLIENT_E_NO_DAEMON);
+	assert_null(text);
+	assert_null(result);
+}
+
 static void a_silent_daemon_costs_no_more_than_the_time_allowed(void **state)
 {
 	struct server no_greeting = {0};
@@ -251,6 +265,7 @@ int main(void)
 		cmocka_unit_test(an_answer_in_pieces_is_put_together),
 		cmocka_unit_test(an_error_is_passed_on_with_its_name),
 		cmocka_unit_test(who_is_not_the_daemon_is_not_believed),
+		cmocka_unit_test(what_stands_behind_the_answer_is_not_read),
 		cmocka_unit_test(a_silent_daemon_costs_no_more_than_the_time_allowed),
 		cmocka_unit_test(a_line_without_end_is_given_up),
 		cmocka_unit_test(where_nobody_listens_the_path_is_named),
