@@ -205,7 +205,7 @@ static void take_id(struct protocol_request *request)
 			request, PROTOCOL_E_BAD_REQUEST, "id: longer than %d bytes", PROTOCOL_MAX_ID_BYTES);
 		return;
 	}
-	strcpy(request->id, text);
+	memcpy(request->id, text, strlen(text) + 1);
 }
 
 void protocol_request_init(struct protocol_request *request, const char *line, size_t bytes)

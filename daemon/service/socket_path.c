@@ -169,7 +169,7 @@ int listening_socket_make(const char *path, mode_t mode, gid_t group, struct lis
 			sizeof(address.sun_path) - 1);
 	if (path[strlen(path) - 1] == '/')
 		return failed(ret_why, why_bytes, -EINVAL, "%s: a directory's name, not a socket's", path);
-	strcpy(address.sun_path, path);
+	memcpy(address.sun_path, path, strlen(path) + 1);
 
 	error = check_way(path, ret_why, why_bytes);
 	if (error)
@@ -185,7 +185,7 @@ int listening_socket_make(const char *path, mode_t mode, gid_t group, struct lis
 		return error;
 	*ret_socket = (struct listening_socket){
 		.fd = TAKE_FD(fd), .ours = true, .device = status.st_dev, .inode = status.st_ino};
-	strcpy(ret_socket->path, address.sun_path);
+	memcpy(ret_socket->path, path, strlen(path) + 1);
 	return 0;
 }
 

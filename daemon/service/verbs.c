@@ -9,6 +9,7 @@
  */
 #include "daemon/service/verbs.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/export/json.h"
@@ -34,7 +35,7 @@ void verb_take_pool(struct exchange *exchange, struct order *order)
 	const char *pool = protocol_request_text(&exchange->request, "pool", sizeof(order->pool) - 1);
 
 	if (pool)
-		strcpy(order->pool, pool);
+		snprintf(order->pool, sizeof(order->pool), "%s", pool);
 }
 
 void verb_take_pid(struct exchange *exchange, struct order *order)
