@@ -27,10 +27,16 @@
 
 /* "-9223372036854775808", eight times "0xffffffffffffffff", blanks, newline: 171 bytes. */
 #define PROC_TEXT_BYTES 256
+/* 52 numbers and a name of up to 64 bytes. */
+#define STAT_TEXT_BYTES 1280
+/* What stands between the name (field 2) and the CPU (field 39). */
+#define STAT_FIELDS_TO_CPU 37
 
 struct activity {
+	pid_t pid;
 	int schedstat_fd;
 	int syscall_fd; /* -1: not to be had here */
+	int stat_fd;    /* -1: not asked for yet */
 };
 
 static _Thread_local uint64_t reads;
@@ -47,12 +53,12 @@ static int open_proc_file(pid_t pid, const char *file)
 }
 
 /* Reads all of @fd's text, 0-terminated. Its length, or a negative errno; -ESRCH once the process is gone. */
-static int read_proc_text(int fd, char text[static PROC_TEXT_BYTES])
+static int read_proc_text(int fd, char *text, size_t room)
 {
 	ssize_t bytes;
 
 	reads++;
-	bytes = pread(fd, text, PROC_TEXT_BYTES - 1, 0);
+	bytes = pread(fd, text, room - 1, 0);
 	if (bytes < 0)
 		return -errno;
 	if (bytes == 0)
@@ -158,7 +164,7 @@ int activity_open(pid_t pid, struct activity **ret_activity)
 	activity = malloc(sizeof(*activity));
 	if (!activity)
 		return -ENOMEM;
-	*activity = (struct activity){.schedstat_fd = -1, .syscall_fd = -1};
+	*activity = (struct activity){.pid = pid, .schedstat_fd = -1, .syscall_fd = -1, .stat_fd = -1};
 
 	activity->schedstat_fd = open_proc_file(pid, "schedstat");
 	if (activity->schedstat_fd == -ENOENT && access("/proc/self/schedstat", F_OK) == 0)
@@ -186,6 +192,8 @@ void activity_close(struct activity *activity)
 		close(activity->schedstat_fd);
 	if (activity->syscall_fd >= 0)
 		close(activity->syscall_fd);
+	if (activity->stat_fd >= 0)
+		close(activity->stat_fd);
 	free(activity);
 }
 
@@ -194,7 +202,7 @@ int activity_read_clocks(struct activity *activity, struct activity_clocks *ret_
 	char text[PROC_TEXT_BYTES];
 	int r;
 
-	r = read_proc_text(activity->schedstat_fd, text);
+	r = read_proc_text(activity->schedstat_fd, text, sizeof(text));
 	if (r < 0)
 		return r;
 	return parse_schedstat(text, ret_clocks);
@@ -207,10 +215,34 @@ int activity_read_syscall(struct activity *activity, struct activity_syscall *re
 
 	if (activity->syscall_fd < 0)
 		return -EOPNOTSUPP;
-	r = read_proc_text(activity->syscall_fd, text);
+	r = read_proc_text(activity->syscall_fd, text, sizeof(text));
 	if (r < 0)
 		return r;
 	return parse_syscall(text, ret_syscall);
+}
+
+int activity_read_cpu(struct activity *activity)
+{
+	char text[STAT_TEXT_BYTES];
+	const char *at;
+	uint64_t cpu;
+	int r;
+
+	/* Most processes are never asked. */
+	if (activity->stat_fd < 0)
+		activity->stat_fd = open_proc_file(activity->pid, "stat");
+	if (activity->stat_fd < 0)
+		return activity->stat_fd;
+	r = read_proc_text(activity->stat_fd, text, sizeof(text));
+	if (r < 0)
+		return r;
+	/* The name may hold blanks and parentheses; no number does. */
+	at = strrchr(text, ')');
+	for (int field = 0; at && field < STAT_FIELDS_TO_CPU; field++)
+		at = strchr(at + 1, ' ');
+	if (!at || !skip_byte(&at, ' ') || !take_decimal(&at, &cpu) || cpu > INT_MAX)
+		return -EPROTO;
+	return (int)cpu;
 }
 
 bool activity_knows_syscall(const struct activity *activity)

@@ -37,6 +37,9 @@ DEFINE_CLEANUP(struct activity, activity_close)
 int activity_read_clocks(struct activity *activity, struct activity_clocks *ret_clocks);
 int activity_read_syscall(struct activity *activity, struct activity_syscall *ret_syscall);
 
+/* The CPU it runs on, or ran on last (field 39 of /proc/PID/stat). -ESRCH, -EPROTO. */
+int activity_read_cpu(struct activity *activity);
+
 /* Can "blocked" be known here? False where /proc/PID/syscall is not readable. */
 bool activity_knows_syscall(const struct activity *activity);
 

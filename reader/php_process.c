@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reader/placement.h"
 #include "reader/refusal.h"
 #include "reader/remote.h"
 #include "reader/view.h"
@@ -267,8 +268,13 @@ int php_process_sample(struct php_process *process, struct php_sample *ret_sampl
 		r = take_snapshot(process, attempt % 2, ret_sample);
 		if (!may_pass(r))
 			break;
+		/* It moves faster than it can be read: from here on, read it from where it can't run
+		 * meanwhile. */
+		if (r == VIEW_E_TORN)
+			placement_join(activity_read_cpu(process->activity));
 		moved = moved || r == VIEW_E_TORN;
 	}
+	placement_leave();
 	if (moved && may_pass(r))
 		r = sample_torn(process, PHP_PROCESS_MAX_RETRIES % 2, ret_sample);
 	if (r == REMOTE_E_GONE || r == -ESRCH)
