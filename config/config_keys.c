@@ -12,6 +12,7 @@
 
 #define NS_PER_SECOND 1000000000ull
 #define NS_PER_MS 1000000ull
+#define NS_PER_DAY (NS_PER_SECOND * 3600 * 24)
 #define KIB ((uint64_t)1 << 10)
 #define MIB ((uint64_t)1 << 20)
 #define GIB ((uint64_t)1 << 30)
@@ -21,16 +22,16 @@ enum {
 };
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define KEY(key_name, key_kind, type, member, key_min, key_max, other)                         \
-	{                                                                                      \
-		.name = key_name, .kind = key_kind, .offset = offsetof(struct type, member),   \
-		.size = sizeof(((struct type *)NULL)->member), .min = key_min, .max = key_max, \
-		.excludes = other,                                                             \
+#define KEY(key_name, key_kind, type, member, key_min, key_max, other)                             \
+	{                                                                                          \
+		.name = (key_name), .kind = (key_kind), .offset = offsetof(struct type, member),   \
+		.size = sizeof(((struct type *)NULL)->member), .min = (key_min), .max = (key_max), \
+		.excludes = (other),                                                               \
 	}
 #define SETTING(name, kind, member, min, max) KEY(name, kind, config, member, min, max, NULL)
-#define SECTION(section, table)                                               \
-	{                                                                     \
-		.name = section, .keys = table, .key_count = COUNT_OF(table), \
+#define SECTION(section, table)                                                   \
+	{                                                                         \
+		.name = (section), .keys = (table), .key_count = COUNT_OF(table), \
 	}
 
 static const struct config_key sampling_keys[] = {
@@ -48,8 +49,8 @@ static const struct config_key limits_keys[] = {
 	SETTING("max_nodes", CONFIG_COUNT, limits.max_nodes, 64, 1048576),
 	SETTING("retained_units", CONFIG_COUNT, limits.retained_units, 0, 1048576),
 	SETTING("retained_bytes", CONFIG_SIZE64, limits.retained_bytes, 0, 4 * GIB),
-	SETTING("retained_for", CONFIG_DURATION, limits.retained_ns, 0, 24 * 3600 * NS_PER_SECOND),
-	SETTING("auto_max", CONFIG_DURATION, limits.auto_max_ns, NS_PER_SECOND, 24 * 3600 * NS_PER_SECOND),
+	SETTING("retained_for", CONFIG_DURATION, limits.retained_ns, 0, NS_PER_DAY),
+	SETTING("auto_max", CONFIG_DURATION, limits.auto_max_ns, NS_PER_SECOND, NS_PER_DAY),
 };
 
 static const struct config_key discovery_keys[] = {

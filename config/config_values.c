@@ -177,7 +177,7 @@ bool config_value_parse(const struct config_key *key, const struct config_scalar
 		number < key->min || number > key->max)
 		return false;
 	if (key->kind == CONFIG_RATE)
-		number = 1000000000 / number;
+		number = 1000000000 / number; /* NOLINT(clang-analyzer-core.DivideZero): min is 1 */
 	if (key->kind == CONFIG_PID)
 		*(pid_t *)storage = (pid_t)number;
 	else if (key->size == sizeof(uint32_t))
@@ -253,7 +253,7 @@ void config_value_quote(const struct config_scalar *scalar, char ret_found[CONFI
 	for (size_t i = 0; i < length; i++) {
 		unsigned char byte = (unsigned char)scalar->text[i];
 
-		ret_found[1 + i] = byte >= 0x20 && byte < 0x7f ? (char)byte : '?';
+		ret_found[1 + i] = (char)(byte >= 0x20 && byte < 0x7f ? byte : '?');
 	}
 	snprintf(ret_found + 1 + length, CONFIG_FOUND_BYTES - 1 - length, "%s\"",
 		length < scalar->bytes ? "..." : "");

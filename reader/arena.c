@@ -11,7 +11,7 @@
 
 /* Resets between two looks at whether the arena is far too large. */
 #define SHRINK_INTERVAL 256
-#define MIN_CHUNK_BYTES 4096
+#define MIN_CHUNK_BYTES ((size_t)4096)
 /* Below this it is never too large. */
 #define KEEP_BYTES (8 * MIN_CHUNK_BYTES)
 

@@ -120,7 +120,10 @@ static void batch_want(struct batch *batch, struct remote_span span)
 
 static struct function_entry *entry_of(struct naming *naming, size_t frame)
 {
-	return &naming->cache->table.entries[naming->numbers[frame]];
+	const struct function_table *table = &naming->cache->table;
+
+	/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.ArraySubscript): look_up() wrote all numbers */
+	return &table->entries[naming->numbers[frame]];
 }
 
 /* The opline of a frame. While it is unwound for an exception PHP points it at EG(exception_op), and keeps
@@ -345,7 +348,7 @@ static int name_entry(
 		r = function_text_append(
 			naming->view, layout, entry->class_name, name, sizeof(name) - METHOD_ROOM_BYTES);
 	if (r == 0 && entry->class_name != 0)
-		strcat(name, "::");
+		snprintf(name + strlen(name), sizeof(name) - strlen(name), "::");
 	if (r == 0 && entry->function_name != 0)
 		r = function_text_append(naming->view, layout, entry->function_name, name, sizeof(name));
 	if (r == 0 && entry->filename != 0)

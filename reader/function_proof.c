@@ -195,7 +195,7 @@ static int read_header(
 int function_proof_check(
 	const struct layout *layout, struct view *view, struct function_entry *entry, bool *ret_same)
 {
-	struct function_entry now;
+	struct function_entry now = {0};
 	int r = read_header(layout, view, entry->func, &now);
 
 	if (r != 0)

@@ -122,8 +122,8 @@ static int string_bytes(struct view *view, const struct layout *layout, remote_a
 int function_text_append(
 	struct view *view, const struct layout *layout, remote_addr string, char *text, size_t size)
 {
-	const uint8_t *bytes;
-	size_t count;
+	const uint8_t *bytes = NULL;
+	size_t count = 0;
 	int r = string_bytes(view, layout, string, &bytes, &count);
 
 	if (r != 0)
@@ -135,8 +135,8 @@ int function_text_append(
 int function_text_tail(
 	struct view *view, const struct layout *layout, remote_addr string, char *text, size_t size)
 {
-	const uint8_t *bytes;
-	size_t count, needed = 0;
+	const uint8_t *bytes = NULL;
+	size_t count = 0, needed = 0;
 	int r = string_bytes(view, layout, string, &bytes, &count);
 
 	if (r != 0)

@@ -18,6 +18,7 @@
 #include <limits.h>
 #include <string.h>
 
+#define TRACEPARENT_VERSION "00"
 #define TRACE_ID_DIGITS 32
 #define SPAN_ID_DIGITS 16
 #define FLAGS_DIGITS 2
@@ -258,11 +259,11 @@ int trace_context_parse(const char *text, size_t bytes, struct trace_context *re
 	struct trace_context context = {.profile = true, .unit_type = UNIT_OTHER};
 	struct cursor cursor;
 
-	if (bytes < TRACEPARENT_BYTES || bytes > TRACE_CONTEXT_MAX_BYTES)
+	if (bytes < TRACEPARENT_BYTES || bytes > TRACE_CONTEXT_MAX_BYTES ||
+		memcmp(text, TRACEPARENT_VERSION, 2) != 0)
 		return -EINVAL;
-	cursor = (struct cursor){text, text + bytes};
-	if (!take_byte(&cursor, '0') || !take_byte(&cursor, '0') || !take_ids_and_flags(&cursor, &context) ||
-		!take_fields(&cursor, &context))
+	cursor = (struct cursor){text + 2, text + bytes};
+	if (!take_ids_and_flags(&cursor, &context) || !take_fields(&cursor, &context))
 		return -EINVAL;
 	*ret_context = context;
 	return 0;

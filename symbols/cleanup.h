@@ -32,11 +32,11 @@
 	})
 
 /* Defines void NAME##p(type **), the form that _cleanup_() wants, from void NAME(type *). */
-#define DEFINE_CLEANUP(type, name)               \
-	static inline void name##p(type **owned) \
-	{                                        \
-		if (*owned)                      \
-			name(*owned);            \
+#define DEFINE_CLEANUP(type, name)                                                                \
+	static inline void name##p(type **owned) /* NOLINT(bugprone-macro-parentheses): a type */ \
+	{                                                                                         \
+		if (*owned)                                                                       \
+			name(*owned);                                                             \
 	}
 
 static inline void cleanup_free(void *owned)

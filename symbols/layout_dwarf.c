@@ -45,7 +45,7 @@ enum structure_id {
 };
 
 static const char *const structure_names[STRUCTURE_COUNT] = {
-#define STRUCTURE(prefix, c_name) [STRUCTURE_##prefix] = c_name,
+#define STRUCTURE(prefix, c_name) [STRUCTURE_##prefix] = (c_name),
 #define FIELD(prefix, name, path, ...)
 #define CONSTANT(name, ...)
 #include "symbols/layout.def"
@@ -134,6 +134,7 @@ struct member_search {
 };
 
 /* Finds the member in @structure, which begins at @base, also within nameless members. */
+/* NOLINTNEXTLINE(misc-no-recursion): MAX_NESTING levels at most, and members_left members in all */
 static bool find_member(struct member_search *search, Dwarf_Die structure, uint64_t base, int depth)
 {
 	Dwarf_Die member;

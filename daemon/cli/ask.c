@@ -108,7 +108,7 @@ const char *span_text(uint64_t ns, char into[SPAN_BYTES])
 		snprintf(into, SPAN_BYTES, "%" PRIu64 " s", s);
 	else if (s < 3600)
 		snprintf(into, SPAN_BYTES, "%" PRIu64 " min %" PRIu64 " s", s / 60, s % 60);
-	else if (s < 24 * 3600)
+	else if (s < 86400)
 		snprintf(into, SPAN_BYTES, "%" PRIu64 " h %" PRIu64 " min", s / 3600, s / 60 % 60);
 	else
 		snprintf(into, SPAN_BYTES, "%" PRIu64 " d %" PRIu64 " h", s / 86400, s / 3600 % 24);

@@ -17,7 +17,7 @@
 #include "daemon/export/export.h"
 #include "daemon/export/json.h"
 
-#define DEFAULT_PERIOD_NS (10 * 1000 * 1000)
+#define DEFAULT_PERIOD_NS UINT64_C(10000000)
 #define DEFAULT_ROWS 20
 
 enum format { FORMAT_TOP, FORMAT_FOLDED, FORMAT_JSON };

@@ -273,7 +273,7 @@ static int send_request(struct daemon_client *client, const cJSON *request, char
 static int receive_piece(
 	struct daemon_client *client, struct text *whole, bool *ret_more, char *ret_why, size_t why_bytes)
 {
-	const char *line = NULL;
+	const char *line = "";
 
 	int r = read_line(client, &line, ret_why, why_bytes);
 	if (r != 0)
@@ -344,6 +344,8 @@ int daemon_client_ask(struct daemon_client *client, const cJSON *request, cJSON 
 		r = receive_piece(client, &whole, &more, ret_why, why_bytes);
 	if (r != 0)
 		return r;
+	if (!whole.bytes)
+		return fail(CLIENT_E_NO_DAEMON, ret_why, why_bytes, "%s: an empty answer", client->path);
 	_cleanup_(cJSON_Deletep) cJSON *answer = cJSON_Parse(whole.bytes);
 	if (cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(answer, "ok")))
 		return told_error(answer, ret_why, why_bytes);

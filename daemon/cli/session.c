@@ -102,10 +102,10 @@ static int start_engine(struct session *session)
 		.max_nodes = 262144,
 		/* Nobody will ask for single requests: few are kept. */
 		.retained_units = 16,
-		.retained_bytes = 1024 * 1024,
+		.retained_bytes = UINT64_C(1) << 20,
 		.retained_ns = NS_PER_S,
 		/* A script may run for days and is still looked at: longer than any. */
-		.auto_max_ns = 3650 * 24 * 3600 * NS_PER_S,
+		.auto_max_ns = NS_PER_S * 3600 * 24 * 3650,
 		.discovery_interval_ns = 100 * NS_PER_MS,
 		.realtime = true,
 		.trust_traceparent = true,

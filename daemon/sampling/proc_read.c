@@ -150,21 +150,21 @@ int proc_read_title(pid_t pid, char ret_title[PROC_TITLE_BYTES])
 	return 0;
 }
 
-int proc_read_executable(pid_t pid, char *path, size_t path_bytes)
+int proc_read_executable(pid_t pid, char *ret_path, size_t path_bytes)
 {
 	char link[PROC_PATH_BYTES];
 	const size_t mark = strlen(deleted_mark);
 	ssize_t length;
 
 	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
-	length = readlink(link, path, path_bytes);
+	length = readlink(link, ret_path, path_bytes);
 	if (length < 0)
 		return -errno;
 	if ((size_t)length >= path_bytes)
 		return -ENAMETOOLONG;
-	path[length] = '\0';
-	if ((size_t)length > mark && strcmp(path + length - mark, deleted_mark) == 0)
-		path[(size_t)length - mark] = '\0';
+	ret_path[length] = '\0';
+	if ((size_t)length > mark && strcmp(ret_path + length - mark, deleted_mark) == 0)
+		ret_path[(size_t)length - mark] = '\0';
 	return 0;
 }
 

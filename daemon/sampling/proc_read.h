@@ -32,7 +32,7 @@ int proc_read_title(pid_t pid, char ret_title[PROC_TITLE_BYTES]);
 /* The path of the executable in the target's own mount namespace, without the " (deleted)" of one that was
  * replaced. -ENOENT for kernel threads, -EACCES without CAP_SYS_PTRACE, -ENAMETOOLONG when it does not fit.
  */
-int proc_read_executable(pid_t pid, char *path, size_t path_bytes);
+int proc_read_executable(pid_t pid, char *ret_path, size_t path_bytes);
 
 /* The part of @path behind its last slash. */
 const char *proc_base_name(const char *path);

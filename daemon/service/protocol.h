@@ -15,7 +15,7 @@
 #define PROTOCOL_VERSION 1
 
 /* No line of ours is longer; a longer answer comes in pieces. */
-#define PROTOCOL_MAX_ANSWER_LINE_BYTES (256u * 1024)
+#define PROTOCOL_MAX_ANSWER_LINE_BYTES (1u << 18)
 /* Of the answer's text in one piece: written as a JSON string it at most doubles, since JSON text holds no
  * control characters. */
 #define PROTOCOL_PIECE_BYTES (PROTOCOL_MAX_ANSWER_LINE_BYTES / 2 - 512)

@@ -179,7 +179,7 @@ static int wait_ms(const struct service *service, uint64_t now_ns)
 	if (wake_ns <= now_ns)
 		return 0;
 	/* Rounded up: waking a moment too early would mean waking again and again. */
-	return (int)earlier((wake_ns - now_ns) / MILLISECOND_NS + 1, 60 * 1000);
+	return (int)earlier((wake_ns - now_ns) / MILLISECOND_NS + 1, 60000);
 }
 
 /* What is due by the clock, and what is left over from this turn. */

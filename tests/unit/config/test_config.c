@@ -461,7 +461,7 @@ static void no_mutilated_file_is_taken_without_reason_or_crashes_the_reader(void
 		int r;
 
 		memcpy(mutilated, text, bytes);
-		for (int i = random() % 8; i >= 0; i--)
+		for (int i = (int)(random() % 8); i >= 0; i--)
 			mutilated[random() % (long)bytes] = (char)random();
 		if (random() % 2)
 			length = (size_t)random() % bytes;

@@ -178,6 +178,7 @@ static void who_is_not_the_daemon_is_not_believed(void **state)
 		{HELLO, "{\"id\":2,\"ok\":true,\"result\":{}}\n"},
 		{HELLO, "{\"id\":1,\"ok\":true}\n"},
 		{HELLO, "{\"id\":1,\"more\":false,\"chunk\":\"{\\\"ok\\\":tr\"}\n"},
+		{HELLO, "{\"id\":1,\"more\":false,\"chunk\":\"\"}\n"},
 		{HELLO, ""},
 	};
 

@@ -28,8 +28,6 @@
 
 #include "symbols/memory.h"
 
-extern char **environ;
-
 /* What a reader says of unmapped memory: any positive number. */
 #define SUPPORT_E_FAULT 2
 
