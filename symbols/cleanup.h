@@ -31,7 +31,8 @@
 		taken_;            \
 	})
 
-/* Defines void NAME##p(type **), the form that _cleanup_() wants, from void NAME(type *). */
+/* Defines void NAME##p(type **), the form that _cleanup_() wants, from void NAME(type *).
+ * NOLINTBEGIN(bugprone-macro-parentheses): a type can't stand in parentheses. */
 #define DEFINE_CLEANUP(type, name)                                                                \
 	static inline void name##p(type **owned) /* NOLINT(bugprone-macro-parentheses): a type */ \
 	{                                                                                         \

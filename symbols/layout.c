@@ -54,7 +54,7 @@ static const struct {
 
 const struct layout *layout_for_version(unsigned version_id)
 {
-	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
+	for (size_t i = 0; i < sizeof(layout_series) / sizeof(layout_series[0]); i++)
 		if (layout_series[i] == version_id / 100)
 			return &layouts[i];
 	return NULL;

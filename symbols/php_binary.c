@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "symbols/elf_image.h"
 #include "symbols/layout_dwarf.h"
@@ -58,8 +59,12 @@ static void copy_printable(char *to, size_t bytes, const char *from)
 {
 	size_t i;
 
-	for (i = 0; i + 1 < bytes && from[i]; i++)
-		to[i] = from[i] >= ' ' && from[i] <= '~' ? from[i] : '?';
+	for (i = 0; i + 1 < bytes && from[i]; i++) {
+		if (from[i] >= ' ' && from[i] <= '~')
+			to[i] = from[i];
+		else
+			to[i] = '?';
+	}
 	to[i] = '\0';
 }
 
@@ -100,9 +105,21 @@ static int refuse_thread_safe(struct examination *e, const char *version)
 		version);
 }
 
+/* The program's name, for the message that says it isn't PHP. */
+static void read_program_name(pid_t pid, char *name, size_t bytes)
+{
+	char link[64], target[256];
+	ssize_t length;
+
+	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
+	length = readlink(link, target, sizeof(target) - 1);
+	target[length > 0 ? length : 0] = '\0';
+	copy_printable(name, bytes, length > 0 ? target : "its program");
+}
+
 static int locate(struct examination *e)
 {
-	char executable[sizeof(e->binary->path)] = "its executable";
+	char program[256];
 	int r;
 
 	r = php_image_find(e->pid, e->memory, e->maps, &e->image);
@@ -110,13 +127,12 @@ static int locate(struct examination *e)
 		return refuse(e, PHP_BINARY_E_NOT_X86_64,
 			"it runs a program that is not x86-64; only x86-64 PHP can be read");
 	if (r == PHP_IMAGE_E_NOT_PHP) {
-		if (e->maps->count)
-			copy_printable(executable, sizeof(executable), e->maps->mappings[0].path);
+		read_program_name(e->pid, program, sizeof(program));
 		return refuse(e, PHP_BINARY_E_NOT_PHP,
 			"neither %s nor a library it has mapped is PHP (none exports executor_globals); name "
-			"a php-fpm "
-			"or php process",
-			executable);
+			"a "
+			"php-fpm or php process",
+			program);
 	}
 	return r == 0 ? 0 : refuse_unreadable(e, r);
 }

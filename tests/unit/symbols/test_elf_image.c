@@ -46,7 +46,7 @@ static int build_libraries(void **state)
 		return -1;
 	fprintf(file, "const char texts[%d][%d] = {", TEXT_COUNT, TEXT_SPACING);
 	for (int i = 0; i < TEXT_COUNT; i++)
-		fprintf(file, "\"text-%02d-is-%02d\",", i, 2 * i);
+		fprintf(file, "\"text-%02d-is-%03d\",", i, 2 * i);
 	fprintf(file, "};\n");
 	fflush(file);
 	compile(in_scratch("texts.c"), in_scratch("texts.so"), "-shared", "-fPIC", NULL);
@@ -354,16 +354,12 @@ static void flipped_bits_do_no_harm(void **state)
 static void a_text_is_found_wherever_it_stands(void **state)
 {
 	_cleanup_(elf_image_freep) struct elf_image *image = open_path(in_scratch("texts.so"));
-	char text[32], follows[3] = "";
+	char text[32], follows[4] = "";
 
 	for (int i = 0; i < TEXT_COUNT; i++) {
-		char expected[3];
-
 		snprintf(text, sizeof(text), "text-%02d-is-", i);
-		snprintf(expected, sizeof(expected), "%02d", 2 * i % 100);
-		assert_int_equal(elf_image_find(image, text, follows, 2), 0);
-		if (2 * i < 100)
-			assert_string_equal(follows, expected);
+		assert_int_equal(elf_image_find(image, text, follows, 3), 0);
+		assert_int_equal(atoi(follows), 2 * i);
 	}
 	assert_int_equal(elf_image_find(image, "text-99-is-", follows, 2), ELF_IMAGE_E_NO_SYMBOL);
 }

@@ -469,9 +469,11 @@ static void a_process_that_is_not_php_is_refused(void **state)
 	char self[PATH_MAX] = "";
 	pid_t pid = fork();
 
-	if (pid == 0)
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
 			pause();
+	}
 	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
 	expect_refusal(pid, PHP_BINARY_E_NOT_PHP, self);
 	kill(pid, SIGKILL);
