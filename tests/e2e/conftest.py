@@ -131,7 +131,7 @@ def make_daemon(place):
         daemons.append(daemon)
         if start:
             daemon.start()
-            if attached:
+            if attached and masters:
                 daemon.until_attached([pid for master in masters for pid in master.all_workers()])
         return daemon
 

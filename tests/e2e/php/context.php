@@ -15,6 +15,7 @@ function through_global_statement($value): void
 function wait_at(string $gate): void
 {
     $socket = stream_socket_client('unix://' . $gate);
+    fwrite($socket, '!');
     fread($socket, 1);
 }
 

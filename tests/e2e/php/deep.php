@@ -24,6 +24,7 @@ class Deep
     {
         if ($this->gate !== '') {
             $socket = stream_socket_client('unix://' . $this->gate);
+            fwrite($socket, '!');
             fread($socket, 1);
             return 0;
         }

@@ -6,6 +6,7 @@ require __DIR__ . '/support.php';
 function wait_at(string $gate): void
 {
     $socket = stream_socket_client('unix://' . $gate);
+    fwrite($socket, '!');
     fread($socket, 1);
 }
 

@@ -166,6 +166,16 @@ class FpmMaster:
     def connect(self, pool=None, seconds=30.0):
         return fastcgi.Connection(self.socket(pool), seconds)
 
+    def kill_worker(self, pid):
+        """Kills one of our workers, and returns when all its pool's are there again, a new one in its place."""
+        os.kill(pid, signal.SIGKILL)
+
+        def replaced():
+            workers = self.workers()
+            return len(workers) >= next(iter(self.pools.values())).workers and pid not in workers
+
+        wait.until(replaced, f"the replacement of worker {pid}")
+
     def reload(self):
         """FPM's graceful reload: the master executes itself again and keeps its pid."""
         before, said = set(self.all_workers()), self.log.read_text(errors="replace").count(READY)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A place where a PHP request waits until the test lets it go: it connects to a Unix socket and reads from it."""
+"""A place where a PHP request waits until the test lets it go: it connects to a Unix socket, writes a byte (so that one knows
+it has come through the connecting), and reads until the gate is opened."""
 import os
 import socket
 
@@ -26,6 +27,8 @@ class Gate:
         self._listening.settimeout(seconds)
         try:
             connection, _ = self._listening.accept()
+            connection.settimeout(seconds)
+            assert connection.recv(1) == b"!", "the request ended before the gate"
         except socket.timeout:
             raise AssertionError(f"no request came to the gate within {seconds:g} s") from None
         self._waiting.append(connection)

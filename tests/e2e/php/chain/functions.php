@@ -64,7 +64,8 @@ function leaf(Job $job)
         return;
     }
     $trace = \debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS);
-    \file_put_contents($job->out, \json_encode(['pid' => \getmypid(), 'file' => __FILE__, 'line' => __LINE__ + 2, 'trace' => $trace]));
+    \file_put_contents($job->out, \json_encode(['pid' => \getmypid(), 'file' => __FILE__, 'line' => __LINE__ + 3, 'trace' => $trace]));
     $socket = \stream_socket_client('unix://' . $job->gate);
+    \fwrite($socket, '!');
     \fread($socket, 1);
 }
