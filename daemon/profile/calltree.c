@@ -75,6 +75,16 @@ static void clear_slots(struct calltree *tree)
 	memset(tree->slots, 0xff, ((size_t)tree->slot_mask + 1) * sizeof(*tree->slots));
 }
 
+static void fill_slots(struct calltree *tree)
+{
+	clear_slots(tree);
+	for (uint32_t i = CALLTREE_ROOT + 1; i < tree->count; i++) {
+		const struct calltree_node *node = &tree->nodes[i];
+
+		*find_slot(tree, node->parent, node->frame, node->line) = i;
+	}
+}
+
 static int set_room(struct calltree *tree, uint32_t room)
 {
 	uint32_t slot_count = power_of_two_from(room * 2);
@@ -90,12 +100,7 @@ static int set_room(struct calltree *tree, uint32_t room)
 	tree->slots = slots;
 	tree->slot_mask = slot_count - 1;
 	tree->room = room;
-	clear_slots(tree);
-	for (uint32_t i = CALLTREE_ROOT + 1; i < tree->count; i++) {
-		const struct calltree_node *node = &tree->nodes[i];
-
-		*find_slot(tree, node->parent, node->frame, node->line) = i;
-	}
+	fill_slots(tree);
 	return 0;
 }
 
@@ -131,6 +136,13 @@ void calltree_clear(struct calltree *tree)
 	tree->nodes[CALLTREE_ROOT] = (struct calltree_node){.parent = CALLTREE_NONE, .frame = FRAME_ROOT};
 	tree->count = 1;
 	tree->path_count = 0;
+}
+
+void calltree_renumber_frames(struct calltree *tree, const uint32_t *numbers)
+{
+	for (uint32_t i = 0; i < tree->count; i++)
+		tree->nodes[i].frame = numbers[tree->nodes[i].frame];
+	fill_slots(tree);
 }
 
 /* Adds what find_slot() did not find. @spare nodes must still fit afterwards. CALLTREE_NONE: no room. */

@@ -17,7 +17,7 @@
 
 /* Bounds of a tree's max_nodes, and how many of them are kept back for FRAME_OTHER nodes. */
 #define CALLTREE_MIN_NODES 64u
-#define CALLTREE_MAX_NODES (16u * 1024 * 1024)
+#define CALLTREE_MAX_NODES (1u << 24)
 #define CALLTREE_RESERVE(max_nodes) ((max_nodes) / 32 < 512 ? (max_nodes) / 32 : 512)
 
 struct calltree_node {
@@ -48,6 +48,9 @@ uint32_t calltree_descend(struct calltree *tree, const struct frame *frames, siz
 /* The child of @parent for one frame (FRAME_TORN and the like). When the tree is full: as above. */
 uint32_t calltree_child(
 	struct calltree *tree, uint32_t parent, uint32_t frame, uint32_t line, bool *ret_overflow);
+
+/* The frames have other numbers now: @numbers[frame]. Different ones stay different. */
+void calltree_renumber_frames(struct calltree *tree, const uint32_t *numbers);
 
 /* Valid until a node is added. */
 struct calltree_node *calltree_node(struct calltree *tree, uint32_t node);

@@ -245,6 +245,27 @@ const struct function_name *frame_table_get(const struct frame_table *table, uin
 	return &table->entries[id < table->count ? id : FRAME_OTHER]->name;
 }
 
+int frame_table_prune(struct frame_table *table, uint32_t *numbers)
+{
+	_cleanup_(frame_table_freep) struct frame_table *pruned = NULL;
+	struct frame_table before = *table;
+	int r = frame_table_new(table->max_frames, table->max_bytes, &pruned);
+
+	if (r < 0)
+		return r;
+	for (uint32_t id = FRAME_FIRST_PHP; id < table->count; id++)
+		if (numbers[id])
+			frame_table_intern(pruned, &table->entries[id]->name);
+	if (pruned->overflows)
+		return -ENOMEM;
+	for (uint32_t id = 0, next = FRAME_FIRST_PHP; id < table->count; id++)
+		numbers[id] = id < FRAME_FIRST_PHP ? id : numbers[id] ? next++ : 0;
+	*table = *pruned;
+	table->overflows = before.overflows;
+	*pruned = before;
+	return 0;
+}
+
 void frame_table_clear(struct frame_table *table)
 {
 	/* The fixed frames were added first: they end in the oldest chunk, which is the one that stays. */
@@ -272,6 +293,7 @@ uint32_t frame_table_count(const struct frame_table *table)
 
 size_t frame_table_bytes(const struct frame_table *table)
 {
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): the entries are pointers, into the chunks */
 	return sizeof(*table) + table->chunk_bytes + table->room * sizeof(*table->entries) +
 	       table->slot_count * sizeof(*table->slots);
 }

@@ -35,6 +35,12 @@ uint32_t frame_table_intern(struct frame_table *table, const struct function_nam
 /* Owned by the table, valid until it is cleared or freed. A number never given is FRAME_OTHER. */
 const struct function_name *frame_table_get(const struct frame_table *table, uint32_t id);
 
+/* Forgets all but the fixed frames and those for which @numbers[number] is not 0, and numbers what stays
+ * anew:
+ * @numbers[number], of which there are frame_table_count(), becomes the new one. -ENOMEM: all is as it was.
+ */
+int frame_table_prune(struct frame_table *table, uint32_t *numbers);
+
 /* Forgets all but the fixed frames. */
 void frame_table_clear(struct frame_table *table);
 

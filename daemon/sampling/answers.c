@@ -49,7 +49,8 @@ static bool finish(struct sampler *sampler, struct order *order)
 		sampling_retain(&sampler->sampling, unit, monotonic_now_ns());
 		order->unit = unit;
 	} else if (order->error == ORDER_E_NO_UNIT && order->handle) {
-		unit = retention_find_handle(sampler->sampling.retention, order->pid, order->handle);
+		unit = retention_find_handle(
+			sampler->sampling.retention, order->pid, order->uid, order->handle);
 		if (unit) {
 			order->unit = unit_result_ref(unit);
 			order->error = ORDER_OK;
@@ -74,8 +75,12 @@ static void answer_targets(struct sampler *sampler, struct order *order)
 
 static bool answer_worker(struct sampler *sampler, struct order *order)
 {
+	const struct target *target = sampler_find(sampler, order->pid);
+
+	if (!target || !is_target_asked_for(order, target))
+		return pass_on(sampler, order);
 	answer_targets(sampler, order);
-	return order->error != ORDER_OK || order->target_count || pass_on(sampler, order);
+	return true;
 }
 
 static enum order_error note_overflow(struct accounting *accounting, int without_room)
@@ -92,7 +97,7 @@ static void answer_profile(struct sampler *sampler, struct order *order)
 	struct sampling *sampling = &sampler->sampling;
 	struct calltree *sum = sampling_take_tree(sampling);
 	struct accounting accounting = {0};
-	uint64_t now_ns = monotonic_now_ns(), begin_ns = now_ns, period_ns = sampling->options.period_ns;
+	uint64_t now_ns = monotonic_now_ns(), begin_ns = now_ns, period_ns = 0;
 	bool any = false;
 
 	if (!sum) {
@@ -107,7 +112,9 @@ static void answer_profile(struct sampler *sampler, struct order *order)
 		any = true;
 		order->error = note_overflow(&accounting, target_add_window_to(target, sum));
 		accounting_add(&accounting, &target->window_accounting);
-		period_ns = target->base_period_ns;
+		/* Where periods differ there is no one period to name but the finest. */
+		if (!period_ns || target->base_period_ns < period_ns)
+			period_ns = target->base_period_ns;
 		if (target->window_begin_ns < begin_ns)
 			begin_ns = target->window_begin_ns;
 	}
@@ -128,7 +135,7 @@ static void answer_profile(struct sampler *sampler, struct order *order)
 		order->error = ORDER_E_NO_MEMORY;
 	if (order->profile) {
 		order->profile->accounting = accounting;
-		order->profile->period_ns = period_ns;
+		order->profile->period_ns = period_ns ? period_ns : sampling->options.period_ns;
 		order->profile->duration_ns = now_ns - begin_ns;
 	}
 	sampling_give_tree(sampling, sum);
@@ -150,7 +157,7 @@ static void answer_units(struct sampler *sampler, struct order *order)
 	struct retention *retention = sampler->sampling.retention;
 	struct unit_result *unit;
 
-	order->units = calloc(order->limit + 1, sizeof(struct unit_result *));
+	order->units = calloc(retention_count(retention) + 1, sizeof(struct unit_result *));
 	if (!order->units) {
 		order->error = ORDER_E_NO_MEMORY;
 		return;
@@ -227,35 +234,67 @@ static bool is_rate_allowed(const struct engine_options *options, struct order *
 	return false;
 }
 
+/* What is ordered of a pool or of all holds for later targets too. */
+static void let_stand(struct sampler *sampler, struct order *order)
+{
+	struct standing *standing = &sampler->standing;
+	int r = 0;
+
+	if (order->verb == ORDER_RATE)
+		r = standing_order_period(standing, order->pool, order->period_ns);
+	else if (order->verb != ORDER_RESET)
+		r = standing_order_suspension(standing, order->pool, order->verb == ORDER_SUSPEND);
+	if (r == 0)
+		return;
+	order->error = ORDER_E_LIMIT;
+	snprintf(order->why, sizeof(order->why),
+		"%d pools have a rate or suspension of their own already; order it for all, which ends those",
+		STANDING_MAX_POOLS);
+}
+
+static void do_to_target(struct sampler *sampler, const struct order *order, struct target *target)
+{
+	uint64_t now_ns = monotonic_now_ns();
+
+	if (order->verb == ORDER_RESET)
+		target_reset(target, now_ns);
+	else if (order->verb == ORDER_SUSPEND)
+		target_suspend(target);
+	else if (order->verb == ORDER_RESUME)
+		target_resume(target, &sampler->sampling);
+	else
+		target_set_rate(target, order->period_ns);
+	sampler_follow_period(sampler, target, now_ns);
+}
+
+static size_t count_asked_for(const struct sampler *sampler, const struct order *order)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < sampler->target_count; i++)
+		count += is_target_asked_for(order, sampler->targets[i]);
+	return count;
+}
+
 /* RESET, SUSPEND, RESUME, RATE: does one thing to each target asked for. */
 static void control(struct sampler *sampler, struct order *order)
 {
-	struct sampling *sampling = &sampler->sampling;
-	uint64_t now_ns = monotonic_now_ns();
+	size_t count = count_asked_for(sampler, order), forgotten = 0;
 
-	if (order->verb == ORDER_RATE && !is_rate_allowed(&sampling->options, order))
+	if (order->verb == ORDER_RATE && !is_rate_allowed(&sampler->sampling.options, order))
 		return;
 	if (order->verb == ORDER_RESET && !order->pid)
-		departed_reset(&sampler->departed, order->pool);
-	for (size_t i = 0; i < sampler->target_count; i++) {
-		struct target *target = sampler->targets[i];
-
-		if (!is_target_asked_for(order, target))
-			continue;
-		order->affected++;
-		if (order->verb == ORDER_RESET)
-			target_reset(target, now_ns);
-		else if (order->verb == ORDER_SUSPEND)
-			target_suspend(target);
-		else if (order->verb == ORDER_RESUME)
-			target_resume(target);
-		else
-			target_set_rate(target, order->period_ns);
-	}
-	if (order->verb == ORDER_RATE && !order->pool[0])
-		sampling->options.period_ns = order->period_ns;
-	if (!order->affected && (order->pid || order->pool[0]))
+		forgotten = departed_reset(&sampler->departed, order->pool);
+	if (!count && !forgotten && (order->pid || order->pool[0]))
 		order->error = ORDER_E_NOT_FOUND;
+	else if (!order->pid)
+		let_stand(sampler, order);
+	if (order->error != ORDER_OK)
+		return;
+	for (size_t i = 0; i < sampler->target_count; i++)
+		if (is_target_asked_for(order, sampler->targets[i]))
+			do_to_target(sampler, order, sampler->targets[i]);
+	order->affected = count;
 }
 
 bool sampler_answer(struct sampler *sampler, struct order *order)

@@ -61,9 +61,9 @@ struct departed_group *departed_group(
 	return group;
 }
 
-void departed_reset(struct departed *departed, const char *pool)
+size_t departed_reset(struct departed *departed, const char *pool)
 {
-	size_t kept = 0;
+	size_t count = departed->count, kept = 0;
 
 	for (size_t i = 0; i < departed->count; i++) {
 		struct departed_group *group = &departed->groups[i];
@@ -74,4 +74,5 @@ void departed_reset(struct departed *departed, const char *pool)
 			departed->groups[kept++] = *group;
 	}
 	departed->count = kept;
+	return count - kept;
 }

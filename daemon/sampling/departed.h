@@ -32,8 +32,8 @@ struct departed {
 struct departed_group *departed_group(
 	struct departed *departed, const char *pool, uid_t uid, uint32_t max_nodes);
 
-/* Forgets the groups of @pool ("": all). */
-void departed_reset(struct departed *departed, const char *pool);
+/* Forgets the groups of @pool ("": all). Returns how many there were. */
+size_t departed_reset(struct departed *departed, const char *pool);
 
 /* Plays all of @from into @into, which have the same frame table. Returns how many nodes found no room, or
  * -ENOMEM. */

@@ -37,38 +37,56 @@ void ledger_clear(struct ledger *ledger, uint64_t now_ns, const struct activity_
 void ledger_open(struct ledger *ledger, uint64_t now_ns, const struct activity_clocks *clocks)
 {
 	ledger->open = true;
-	ledger->opened_ns = now_ns;
-	ledger->opened = *clocks;
+	ledger->since_ns = now_ns;
+	ledger->since = *clocks;
 	ledger->last_ns = now_ns;
+}
+
+/* What the clocks say of the time since @ledger->since. */
+static struct ledger_times stretch(
+	const struct ledger *ledger, uint64_t now_ns, const struct activity_clocks *clocks)
+{
+	/* The clocks and the time are read a moment apart: never more of them than of it. */
+	uint64_t wall = advance(now_ns, ledger->since_ns);
+	uint64_t cpu = smaller(advance(clocks->run_ns, ledger->since.run_ns), wall);
+	uint64_t queue = smaller(advance(clocks->queue_ns, ledger->since.queue_ns), wall - cpu);
+
+	return (struct ledger_times){.cpu_ns = cpu, .queue_ns = queue, .off_ns = wall - cpu - queue};
 }
 
 struct ledger_times ledger_times(
 	const struct ledger *ledger, uint64_t now_ns, const struct activity_clocks *clocks)
 {
-	struct ledger_times times = ledger->times;
-	uint64_t wall, cpu, queue;
+	struct ledger_times times = ledger->times, newest;
 
 	if (!ledger->open)
 		return times;
-	/* The clocks and the time are read a moment apart: never more of them than of it. */
-	wall = advance(now_ns, ledger->opened_ns);
-	cpu = smaller(advance(clocks->run_ns, ledger->opened.run_ns), wall);
-	queue = smaller(advance(clocks->queue_ns, ledger->opened.queue_ns), wall - cpu);
-	times.cpu_ns += cpu;
-	times.queue_ns += queue;
-	times.off_ns += wall - cpu - queue;
+	newest = stretch(ledger, now_ns, clocks);
+	times.cpu_ns += newest.cpu_ns;
+	times.queue_ns += newest.queue_ns;
+	times.off_ns += newest.off_ns;
 	return times;
 }
 
 void ledger_close(struct ledger *ledger, uint64_t now_ns, const struct activity_clocks *clocks)
 {
+	if (!ledger->open)
+		return;
 	ledger->times = ledger_times(ledger, now_ns, clocks);
 	ledger->open = false;
+	ledger->since_ns = now_ns;
+	ledger->since = *clocks;
 }
 
-void ledger_add_unseen(struct ledger *ledger, uint64_t ns)
+void ledger_skip(struct ledger *ledger, uint64_t now_ns, const struct activity_clocks *clocks)
 {
-	ledger->times.unseen_ns += ns;
+	struct ledger_times skipped = stretch(ledger, now_ns, clocks);
+
+	ledger->times.unseen_ns += skipped.cpu_ns + skipped.queue_ns + skipped.off_ns;
+	ledger->times.unseen_cpu_ns += skipped.cpu_ns;
+	ledger->times.unseen_queue_ns += skipped.queue_ns;
+	ledger->since_ns = ledger->last_ns = now_ns;
+	ledger->since = *clocks;
 }
 
 void ledger_sample(struct ledger *ledger, uint32_t node_index, bool running, uint64_t now_ns)
@@ -97,8 +115,8 @@ static void add_time(struct calltree *tree, uint32_t node_index, const struct le
 {
 	struct calltree_node *node = calltree_node(tree, node_index);
 
-	node->cpu_ns += times->cpu_ns;
-	node->queue_ns += times->queue_ns;
+	node->cpu_ns += times->cpu_ns + times->unseen_cpu_ns;
+	node->queue_ns += times->queue_ns + times->unseen_queue_ns;
 	node->wall_ns += times->cpu_ns + times->queue_ns + times->off_ns + times->unseen_ns;
 }
 
@@ -158,6 +176,9 @@ int ledger_add_to(const struct ledger *ledger, const struct ledger_times *times,
 	without_room += add_rest(
 		into, most_running, &(struct ledger_times){.cpu_ns = left.cpu_ns, .queue_ns = left.queue_ns});
 	without_room += add_rest(into, most_waiting, &(struct ledger_times){.off_ns = left.off_ns});
-	without_room += add_rest(into, CALLTREE_NONE, &(struct ledger_times){.unseen_ns = left.unseen_ns});
+	without_room += add_rest(into, CALLTREE_NONE,
+		&(struct ledger_times){.unseen_ns = left.unseen_ns,
+			.unseen_cpu_ns = left.unseen_cpu_ns,
+			.unseen_queue_ns = left.unseen_queue_ns});
 	return without_room;
 }

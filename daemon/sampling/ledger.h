@@ -25,15 +25,16 @@
 
 struct ledger_times {
 	uint64_t cpu_ns, queue_ns, off_ns;
-	uint64_t unseen_ns; /* nobody watched: goes to <unread> */
+	/* Nobody watched: goes to <unread>. Of unseen_ns, so much on a CPU, and so much ready for one. */
+	uint64_t unseen_ns, unseen_cpu_ns, unseen_queue_ns;
 };
 
 struct ledger {
 	struct calltree *tree;     /* borrowed: holds weights */
 	struct ledger_times times; /* of the stretches that are closed */
 	bool open;                 /* a stretch is */
-	uint64_t opened_ns;        /* CLOCK_MONOTONIC */
-	struct activity_clocks opened;
+	uint64_t since_ns;         /* CLOCK_MONOTONIC: the open stretch's beginning, or the last one's end */
+	struct activity_clocks since;
 	uint64_t last_ns;                              /* the last sample, or the stretch's beginning */
 	uint64_t running_weight_ns, waiting_weight_ns; /* sums of the nodes' */
 };
@@ -51,8 +52,9 @@ void ledger_open(struct ledger *ledger, uint64_t now_ns, const struct activity_c
  * believed. */
 void ledger_close(struct ledger *ledger, uint64_t now_ns, const struct activity_clocks *clocks);
 
-/* So much time passed that nobody watched. */
-void ledger_add_unseen(struct ledger *ledger, uint64_t ns);
+/* Nobody watched since the stretch that is open began, or, where none is, since the last one ended: up to
+ * @now_ns that time is <unread>'s. An open stretch begins anew. */
+void ledger_skip(struct ledger *ledger, uint64_t now_ns, const struct activity_clocks *clocks);
 
 /* A sample found the process in @node: running (or ready to), or waiting. */
 void ledger_sample(struct ledger *ledger, uint32_t node, bool running, uint64_t now_ns);

@@ -33,7 +33,7 @@ int open_unit_begin(struct open_unit *unit, struct sampling *sampling, const str
 				.unit_id = sampling->next_unit_id++,
 				.pid = owner->pid,
 				.uid = owner->uid,
-				.type = automatic ? UNIT_COMMAND : UNIT_OTHER,
+				.type = automatic ? owner->automatic_type : UNIT_OTHER,
 				.automatic = automatic,
 				.sampled = true,
 				.profiling = true,
@@ -55,8 +55,9 @@ void open_unit_set_request(struct open_unit *unit, const struct request *request
 
 	copy_label(labels->method, sizeof(labels->method), request->method);
 	copy_label(labels->path, sizeof(labels->path), request->path);
-	if (unit->automatic && !unit->adopted && request->method[0])
-		labels->type = UNIT_HTTP;
+	/* Who called begin() without a trace wants none. */
+	if (unit->adopted && unit->context.handle)
+		return;
 	if (trust_traceparent && request->has_traceparent && !labels->trace_id[0]) {
 		copy_label(labels->trace_id, sizeof(labels->trace_id), request->traceparent.trace_id);
 		copy_label(labels->span_id, sizeof(labels->span_id), request->traceparent.span_id);
@@ -131,9 +132,12 @@ static int make_profile(struct open_unit *unit, struct sampling *sampling, const
 
 static void note_counters(struct open_unit *unit, const struct counters *counters)
 {
-	unit->labels.counters = *counters;
-	unit->labels.counters.gc_runs -= unit->gc_runs;
-	unit->labels.counters.gc_collected -= unit->gc_collected;
+	struct counters *since = &unit->labels.counters;
+
+	*since = *counters;
+	since->gc_runs -= unit->gc_runs < since->gc_runs ? unit->gc_runs : since->gc_runs;
+	since->gc_collected -=
+		unit->gc_collected < since->gc_collected ? unit->gc_collected : since->gc_collected;
 }
 
 int open_unit_end(struct open_unit *unit, struct sampling *sampling, uint64_t end_ns,
@@ -143,16 +147,21 @@ int open_unit_end(struct open_unit *unit, struct sampling *sampling, uint64_t en
 	struct unit_result *labels = &unit->labels;
 	struct unit_result *result = NULL;
 	struct ledger_times times;
+	uint64_t watched_ns;
 	int r = 0;
 
 	labels->duration_ns = end_ns > unit->begin_ns ? end_ns - unit->begin_ns : 0;
+	/* Capped, or suspended. */
+	if (!unit->ledger.open)
+		ledger_skip(&unit->ledger, end_ns, clocks);
 	times = ledger_times(&unit->ledger, end_ns, clocks);
-	/* What came before it was attached, or after it was capped. */
-	if (labels->duration_ns > times.cpu_ns + times.queue_ns + times.off_ns)
-		times.unseen_ns = labels->duration_ns - times.cpu_ns - times.queue_ns - times.off_ns;
+	watched_ns = times.cpu_ns + times.queue_ns + times.off_ns + times.unseen_ns;
+	/* What came before it was attached. */
+	if (labels->duration_ns > watched_ns)
+		times.unseen_ns += labels->duration_ns - watched_ns;
 	labels->frame_overflows = frame_table_overflows(sampling->frames) - unit->frame_overflows;
-	labels->cpu_ns = times.cpu_ns;
-	labels->queue_ns = times.queue_ns;
+	labels->cpu_ns = times.cpu_ns + times.unseen_cpu_ns;
+	labels->queue_ns = times.queue_ns + times.unseen_queue_ns;
 	if (counters)
 		note_counters(unit, counters);
 	labels->tree_peak_bytes = calltree_bytes(unit->tree);

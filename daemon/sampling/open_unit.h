@@ -35,13 +35,14 @@ struct unit_owner {
 	uid_t uid;
 	const char *pool;
 	uint64_t period_ns;
+	enum unit_type automatic_type; /* of its automatic units */
 };
 
 /* Begins a unit at @begin_ns, when the process's clocks stood at @clocks. -ENOMEM. */
 int open_unit_begin(struct open_unit *unit, struct sampling *sampling, const struct unit_owner *owner,
 	bool automatic, uint64_t begin_ns, const struct activity_clocks *clocks);
 
-/* Labels it with its request: type http when there is a method, method and path, and an incoming trace. */
+/* Labels it with its request: method and path, and an incoming trace. */
 void open_unit_set_request(struct open_unit *unit, const struct request *request, bool trust_traceparent);
 
 /* Labels it with a context (from the well-known global, or sent along with finish). A context that declines

@@ -50,11 +50,14 @@ static bool is_same_context(const struct trace_context *a, const struct trace_co
 
 static struct unit_owner owner_of(const struct target *target)
 {
+	bool is_cli = strcmp(php_process_binary(target->process)->sapi, "cli") == 0;
+
 	return (struct unit_owner){
 		.pid = target->identity.pid,
 		.uid = target->identity.uid,
 		.pool = target->identity.pool,
 		.period_ns = target->period_ns,
+		.automatic_type = is_cli ? UNIT_COMMAND : UNIT_HTTP,
 	};
 }
 
@@ -75,7 +78,11 @@ static bool begin_unit(struct target *target, struct sampling *sampling, bool au
 
 	if (open_unit_begin(&target->unit, sampling, &owner, automatic, begin_ns, clocks) < 0)
 		return false;
-	note_gc_counts(target);
+	/* PHP counts from 0 in each request, and so does the unit that begins with it, however late it is
+	 * seen.
+	 */
+	if (!automatic)
+		note_gc_counts(target);
 	return true;
 }
 
@@ -109,8 +116,7 @@ static void leave_request(struct target *target, struct sampling *sampling, uint
 {
 	requests_end_unit(target, sampling, end_ns, clocks, NULL);
 	target->period_ns = target->base_period_ns;
-	target->unit_finished = false;
-	target->finished_context = (struct trace_context){0};
+	target->finished = (struct finished_unit){.end_ns = target->finished.end_ns};
 }
 
 /* When the request in @request began, as CLOCK_MONOTONIC; between the last look and this one, unless this is
@@ -175,6 +181,19 @@ static void adopt(struct target *target, struct sampling *sampling, const struct
 	target->unit.labels.period_ns = asked_ns;
 }
 
+/* Is this the context of the unit that was finished last, or of one that it took the place of? A client that
+ * forgot to unset the global does not begin a unit with that. */
+static bool is_stale(const struct target *target, const struct trace_context *context)
+{
+	const struct finished_unit *finished = &target->finished;
+
+	if (!finished->is_in_this_request)
+		return false;
+	if (context->handle > finished->begin_ns && context->handle <= finished->end_ns)
+		return true;
+	return finished->was_adopted && is_same_context(&finished->context, context);
+}
+
 static void track_context(struct target *target, struct sampling *sampling,
 	const struct trace_context *context, uint64_t now_ns, const struct activity_clocks *clocks)
 {
@@ -182,10 +201,7 @@ static void track_context(struct target *target, struct sampling *sampling,
 		adopt(target, sampling, context, true);
 		return;
 	}
-	if (target->unit.open && is_same_context(&target->unit.context, context))
-		return;
-	if (!target->unit.open && target->unit_finished &&
-		is_same_context(&target->finished_context, context))
+	if (target->unit.open ? is_same_context(&target->unit.context, context) : is_stale(target, context))
 		return;
 
 	uint64_t begin_ns = context_begin_ns(target, context, now_ns);

@@ -11,24 +11,24 @@
 
 #include "daemon/sampling/engine.h"
 
-/* The ring's size: no configuration may ask for more (config.h). */
-#define MAX_UNITS 4096
-
 struct entry {
 	struct unit_result *unit;
+	/* A client may ask for handles all day: what they are looked up by lies together. */
+	uint64_t handle;
+	pid_t pid;
 	uint64_t kept_ns;
 	size_t bytes;
 };
 
 struct retention {
-	struct entry entries[MAX_UNITS];
+	struct entry entries[RETENTION_MAX_UNITS];
 	size_t oldest, count;
 	uint64_t bytes;
 };
 
 static struct entry *nth_oldest(struct retention *retention, size_t i)
 {
-	return &retention->entries[(retention->oldest + i) % MAX_UNITS];
+	return &retention->entries[(retention->oldest + i) % RETENTION_MAX_UNITS];
 }
 
 static void drop_oldest(struct retention *retention)
@@ -38,7 +38,7 @@ static void drop_oldest(struct retention *retention)
 	retention->bytes -= entry->bytes;
 	unit_result_free(entry->unit);
 	*entry = (struct entry){0};
-	retention->oldest = (retention->oldest + 1) % MAX_UNITS;
+	retention->oldest = (retention->oldest + 1) % RETENTION_MAX_UNITS;
 	retention->count--;
 }
 
@@ -71,21 +71,26 @@ void retention_keep(struct retention *retention, struct unit_result *unit, uint6
 {
 	size_t bytes = unit_result_bytes(unit);
 
-	if (retention->count == MAX_UNITS)
+	if (retention->count == RETENTION_MAX_UNITS)
 		drop_oldest(retention);
-	*nth_oldest(retention, retention->count++) =
-		(struct entry){.unit = unit_result_ref(unit), .kept_ns = now_ns, .bytes = bytes};
+	*nth_oldest(retention, retention->count++) = (struct entry){.unit = unit_result_ref(unit),
+		.handle = unit->handle,
+		.pid = unit->pid,
+		.kept_ns = now_ns,
+		.bytes = bytes};
 	retention->bytes += bytes;
 	retention_expire(retention, now_ns, limits);
 }
 
-struct unit_result *retention_find_handle(struct retention *retention, pid_t pid, uint64_t handle)
+struct unit_result *retention_find_handle(struct retention *retention, pid_t pid, uid_t uid, uint64_t handle)
 {
-	struct unit_result *unit;
+	for (size_t i = retention->count; i-- > 0;) {
+		const struct entry *entry = nth_oldest(retention, i);
 
-	for (size_t i = 0; (unit = retention_nth(retention, i)); i++)
-		if (unit->pid == pid && unit->handle == handle && !unit->finished_by_client)
-			return unit;
+		if (entry->handle == handle && entry->pid == pid && entry->unit->uid == uid &&
+			!entry->unit->finished_by_client)
+			return entry->unit;
+	}
 	return NULL;
 }
 

@@ -12,6 +12,9 @@
 #include "symbols/cleanup.h"
 #include "daemon/profile/unit.h"
 
+/* Units kept at most, whatever the limits say. */
+#define RETENTION_MAX_UNITS 4096
+
 struct retention_limits {
 	uint32_t units;
 	uint64_t bytes;
@@ -31,10 +34,11 @@ void retention_keep(struct retention *retention, struct unit_result *unit, uint6
 /* Lets go of what is too old. */
 void retention_expire(struct retention *retention, uint64_t now_ns, const struct retention_limits *limits);
 
-/* The newest unit of @pid that had @handle and was not finished by its client; borrowed. NULL: none. */
-struct unit_result *retention_find_handle(struct retention *retention, pid_t pid, uint64_t handle);
+/* The newest unit of @pid, when it was @uid's, that had @handle and was not finished by its client; borrowed.
+ * NULL: none. */
+struct unit_result *retention_find_handle(struct retention *retention, pid_t pid, uid_t uid, uint64_t handle);
 
-/* The newest unit with this id (0: any) and trace id (""): any), of @uid (ORDER_ANY_UID: any); borrowed. */
+/* The newest unit with this id (0: any) and trace id ("": any), of @uid (ORDER_ANY_UID: any); borrowed. */
 struct unit_result *retention_find(
 	struct retention *retention, uint64_t unit_id, const char *trace_id, uid_t uid);
 

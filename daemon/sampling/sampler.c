@@ -18,11 +18,16 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "daemon/sampling/frame_pruning.h"
 #include "daemon/sampling/scout.h"
 
 /* Wake up at least this often, so that the watchdog sees the loop turn. */
 #define LONGEST_SLEEP_MS 1000
 #define EVENTS_AT_ONCE 64
+/* What is kept for too long is let go of this often. */
+#define HOUSEKEEPING_NS 1000000000ull
+/* A frame table that was full is pruned at most this often. */
+#define PRUNING_NS (60 * HOUSEKEEPING_NS)
 
 int sampler_new(const struct engine_options *options, struct sampler **ret_sampler)
 {
@@ -78,37 +83,44 @@ struct target *sampler_find(struct sampler *sampler, pid_t pid)
 	return NULL;
 }
 
-/* Puts a target on the grid of its period. */
-static void join_cadence(struct sampler *sampler, struct target *target, uint64_t now_ns)
+void sampler_follow_period(struct sampler *sampler, struct target *target, uint64_t now_ns)
 {
-	unsigned slot = SAMPLER_MAX_CADENCES;
+	struct cadences *cadences = &sampler->cadences;
 
-	for (unsigned i = 0; i < SAMPLER_MAX_CADENCES; i++) {
-		if (sampler->cadence_users[i] && sampler->cadences[i].period_ns == target->period_ns) {
-			slot = i;
-			break;
-		}
-		if (!sampler->cadence_users[i])
-			slot = i;
+	if (target->cadence != CADENCES_NONE) {
+		if (!target->suspended && cadences_period_ns(cadences, target->cadence) == target->period_ns)
+			return;
+		cadences_leave(cadences, target->cadence);
+		target->cadence = CADENCES_NONE;
 	}
-	if (slot == SAMPLER_MAX_CADENCES) {
-		slot = 0;
-		target->period_ns = sampler->cadences[slot].period_ns;
-		target->unit.labels.period_ns = target->period_ns;
-	} else if (!sampler->cadence_users[slot]) {
-		cadence_start(&sampler->cadences[slot], target->period_ns, now_ns, now_ns);
-	}
-	sampler->cadence_users[slot]++;
-	target->cadence = slot;
+	if (target->suspended)
+		return;
+	target->cadence = cadences_join(cadences, target->period_ns, now_ns);
 	target->joined_ns = now_ns;
+	/* It may be the nearest one. */
+	target->period_ns = cadences_period_ns(cadences, target->cadence);
+	target->unit.labels.period_ns = target->period_ns;
 }
 
-static void follow_period(struct sampler *sampler, struct target *target, uint64_t now_ns)
+/* The latest order counts, then what its selector says, then what holds for all. */
+static uint64_t period_of(const struct sampler *sampler, const struct discovered *identity)
 {
-	if (sampler->cadences[target->cadence].period_ns == target->period_ns)
+	uint64_t ordered_ns = standing_period_ns(&sampler->standing, identity->pool);
+
+	if (ordered_ns)
+		return ordered_ns;
+	return identity->period_ns ? identity->period_ns : sampler->sampling.options.period_ns;
+}
+
+static void report_lost(struct sampler *sampler, const struct discovered *identity)
+{
+	struct scout_command *command = calloc(1, sizeof(*command));
+
+	if (!command)
 		return;
-	sampler->cadence_users[target->cadence]--;
-	join_cadence(sampler, target, now_ns);
+	command->message.kind = SCOUT_LOST;
+	command->identity = *identity;
+	mailbox_post(sampler->scout, &command->message);
 }
 
 static void add_target(struct sampler *sampler, struct sampler_command *command)
@@ -117,19 +129,21 @@ static void add_target(struct sampler *sampler, struct sampler_command *command)
 	struct epoll_event event = {.events = EPOLLIN};
 	struct target *target = target_new(sampling, &command->identity, command->process, command->pidfd);
 
-	/* The scout keeps count and does not send more than there is room for, but for a pid that comes again
-	 * while its predecessor's end is not noticed yet. */
-	if (!target)
-		return;
 	event.data.ptr = target;
-	if (sampler->target_count == sampling->options.max_targets ||
+	/* The scout keeps count and does not send more than there is room for. */
+	if (!target || sampler->target_count == sampling->options.max_targets ||
 		epoll_ctl(sampler->epoll_fd, EPOLL_CTL_ADD, target->pidfd, &event) < 0) {
-		target_free(target, sampling);
+		if (target)
+			target_free(target, sampling);
+		report_lost(sampler, &command->identity);
 		return;
 	}
 	sampler->targets[sampler->target_count++] = target;
 	sampler->targets_attached_total++;
-	join_cadence(sampler, target, monotonic_now_ns());
+	target_set_rate(target, period_of(sampler, &target->identity));
+	if (standing_is_suspended(&sampler->standing, target->identity.pool))
+		target_suspend(target);
+	sampler_follow_period(sampler, target, monotonic_now_ns());
 }
 
 /* What it did since the last reset stays part of its pool's profile. */
@@ -156,37 +170,36 @@ static void remove_target(struct sampler *sampler, struct target *target)
 	while (sampler->targets[place] != target)
 		place++;
 	sampler->targets[place] = sampler->targets[--sampler->target_count];
-	sampler->cadence_users[target->cadence]--;
+	if (target->cadence != CADENCES_NONE)
+		cadences_leave(&sampler->cadences, target->cadence);
 	epoll_ctl(sampler->epoll_fd, EPOLL_CTL_DEL, target->pidfd, NULL);
 	leave_window(sampler, target);
 	target_free(target, sampling);
 }
 
-static void report_lost(struct sampler *sampler, const struct target *target)
+static void take_period(struct sampler *sampler, struct target *target)
 {
-	struct scout_command *command = calloc(1, sizeof(*command));
-
-	if (!command)
-		return;
-	command->message.kind = SCOUT_LOST;
-	command->identity = target->identity;
-	mailbox_post(sampler->scout, &command->message);
+	target_set_rate(target, period_of(sampler, &target->identity));
+	sampler_follow_period(sampler, target, monotonic_now_ns());
 }
 
 static void reconfigure(struct sampler *sampler, const struct engine_options *options)
 {
-	struct sampling *sampling = &sampler->sampling;
-	uint64_t was_ns = sampling->options.period_ns, now_ns = monotonic_now_ns();
-
 	/* Sizes of what was allocated by them stay: a restart changes those. */
-	sampling->options = *options;
-	for (size_t i = 0; i < sampler->target_count; i++) {
-		struct target *target = sampler->targets[i];
+	sampler->sampling.options = *options;
+	standing_forget_periods(&sampler->standing);
+	for (size_t i = 0; i < sampler->target_count; i++)
+		take_period(sampler, sampler->targets[i]);
+}
 
-		if (target->base_period_ns == was_ns && !target->identity.period_ns)
-			target_set_rate(target, options->period_ns);
-		follow_period(sampler, target, now_ns);
-	}
+static void identify_target(struct sampler *sampler, const struct discovered *identity)
+{
+	struct target *target = sampler_find(sampler, identity->pid);
+
+	if (!target || target->identity.start_time_ticks != identity->start_time_ticks)
+		return;
+	target->identity = *identity;
+	take_period(sampler, target);
 }
 
 static void drop_target(struct sampler *sampler, const struct discovered *identity)
@@ -205,6 +218,9 @@ static void obey(struct sampler *sampler, struct sampler_command *command)
 		break;
 	case SAMPLER_DROP:
 		drop_target(sampler, &command->identity);
+		break;
+	case SAMPLER_IDENTIFY:
+		identify_target(sampler, &command->identity);
 		break;
 	case SAMPLER_RECONFIGURE:
 		reconfigure(sampler, &command->options);
@@ -237,22 +253,26 @@ static void read_mail(struct sampler *sampler)
 	}
 }
 
-static void tick_targets(struct sampler *sampler, const bool *due, const struct cadence_due *dues)
+static void tick(struct sampler *sampler)
 {
 	struct sampling *sampling = &sampler->sampling;
 
+	if (!cadences_turn(&sampler->cadences, monotonic_now_ns()))
+		return;
+	sampler->ticks++;
 	/* Backwards: a target that is removed is replaced by one that was served already. */
 	for (size_t i = sampler->target_count; i-- > 0;) {
 		struct target *target = sampler->targets[i];
+		const struct cadence_due *due = cadences_due(&sampler->cadences, target->cadence);
 
-		if (!due[target->cadence] || target->suspended)
+		if (!due)
 			continue;
-		switch (target_tick(target, sampling, &dues[target->cadence])) {
+		switch (target_tick(target, sampling, due)) {
 		case TARGET_LIVES:
-			follow_period(sampler, target, target->last_ns);
+			sampler_follow_period(sampler, target, target->last_ns);
 			break;
 		case TARGET_LOST:
-			report_lost(sampler, target);
+			report_lost(sampler, &target->identity);
 			remove_target(sampler, target);
 			break;
 		case TARGET_GONE:
@@ -262,34 +282,12 @@ static void tick_targets(struct sampler *sampler, const bool *due, const struct 
 	}
 }
 
-static void tick(struct sampler *sampler)
-{
-	struct cadence_due dues[SAMPLER_MAX_CADENCES];
-	bool due[SAMPLER_MAX_CADENCES] = {0}, any = false;
-	uint64_t now_ns = monotonic_now_ns();
-
-	for (unsigned i = 0; i < SAMPLER_MAX_CADENCES; i++) {
-		if (!sampler->cadence_users[i])
-			continue;
-		due[i] = cadence_due(&sampler->cadences[i], now_ns, &dues[i]);
-		any |= due[i];
-	}
-	if (!any)
-		return;
-	sampler->ticks++;
-	tick_targets(sampler, due, dues);
-}
-
 /* Sets the timer to the earliest deadline, if it is not that already. */
 static void arm_timer(struct sampler *sampler)
 {
-	uint64_t earliest_ns = 0;
+	uint64_t earliest_ns = cadences_deadline_ns(&sampler->cadences);
 	struct itimerspec when = {0};
 
-	for (unsigned i = 0; i < SAMPLER_MAX_CADENCES; i++)
-		if (sampler->cadence_users[i] &&
-			(!earliest_ns || sampler->cadences[i].deadline_ns < earliest_ns))
-			earliest_ns = sampler->cadences[i].deadline_ns;
 	if (earliest_ns == sampler->armed_ns)
 		return;
 	when.it_value.tv_sec = (time_t)(earliest_ns / 1000000000u);
@@ -304,6 +302,30 @@ static void ask_for_realtime(struct sampler *sampler)
 
 	sampler->realtime = sampler->sampling.options.realtime &&
 			    pthread_setschedparam(pthread_self(), SCHED_FIFO, &lowest) == 0;
+}
+
+static void prune_frames(struct sampler *sampler, uint64_t now_ns)
+{
+	uint64_t overflows = frame_table_overflows(sampler->sampling.frames);
+
+	if (overflows == sampler->overflows_at_prune ||
+		(sampler->pruned_ns && now_ns - sampler->pruned_ns < PRUNING_NS))
+		return;
+	sampler->pruned_ns = now_ns;
+	sampler->overflows_at_prune = overflows;
+	/* Without memory for it the next one may do. */
+	(void)frame_pruning_run(sampler);
+}
+
+static void keep_house(struct sampler *sampler)
+{
+	uint64_t now_ns = monotonic_now_ns();
+
+	if (now_ns - sampler->housekeeping_ns < HOUSEKEEPING_NS)
+		return;
+	sampler->housekeeping_ns = now_ns;
+	sampling_expire(&sampler->sampling, now_ns);
+	prune_frames(sampler, now_ns);
 }
 
 static void turn(struct sampler *sampler)
@@ -328,8 +350,7 @@ static void turn(struct sampler *sampler)
 		}
 	}
 	read_mail(sampler);
-	if (count == 0)
-		sampling_expire(&sampler->sampling, monotonic_now_ns());
+	keep_house(sampler);
 }
 
 void *sampler_run(void *context)

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "reader/php_process.h"
 
@@ -89,22 +88,4 @@ void sampling_expire(struct sampling *sampling, uint64_t now_ns)
 	struct retention_limits limits = retention_limits(sampling);
 
 	retention_expire(sampling->retention, now_ns, &limits);
-}
-
-static int64_t now_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
-uint64_t monotonic_now_ns(void)
-{
-	return (uint64_t)now_ns(CLOCK_MONOTONIC);
-}
-
-int64_t realtime_now_ns(void)
-{
-	return now_ns(CLOCK_REALTIME);
 }

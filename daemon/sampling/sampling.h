@@ -10,6 +10,7 @@
 #include "daemon/profile/accounting.h"
 #include "daemon/profile/calltree.h"
 #include "daemon/profile/frame_table.h"
+#include "daemon/sampling/clock.h"
 #include "daemon/sampling/engine.h"
 #include "daemon/sampling/retention.h"
 
@@ -42,6 +43,3 @@ void sampling_retain(struct sampling *sampling, struct unit_result *unit, uint64
 
 /* Lets go of units kept for too long. */
 void sampling_expire(struct sampling *sampling, uint64_t now_ns);
-
-uint64_t monotonic_now_ns(void);
-int64_t realtime_now_ns(void);

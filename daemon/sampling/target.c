@@ -6,6 +6,7 @@
  */
 #include "daemon/sampling/target.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,7 @@ struct target *target_new(
 	target->period_ns = target->base_period_ns;
 	target->window_begin_ns = monotonic_now_ns();
 	target->idle = true;
+	target->cadence = CADENCES_NONE;
 	return target;
 }
 
@@ -125,22 +127,43 @@ static bool is_between_requests(const struct target *target, int answer, const s
 	return answer == PHP_PROCESS_E_IDLE && (target->idle || !sample->request.active);
 }
 
+static bool is_readable(int answer)
+{
+	return answer == 0 || answer == PHP_PROCESS_E_IDLE || answer == PHP_PROCESS_E_TORN;
+}
+
+/* Brings requests and units up to date with what a look at the process found. */
+static void follow(struct target *target, struct sampling *sampling, int answer, uint64_t now_ns,
+	const struct activity_clocks *clocks)
+{
+	struct php_sample *sample = sampling->sample;
+
+	if (is_between_requests(target, answer, sample)) {
+		requests_track(target, sampling, NULL, now_ns, clocks);
+		return;
+	}
+	/* The context was not looked for: it is what it was. */
+	if (answer == PHP_PROCESS_E_IDLE) {
+		sample->request.context_state = target->request.context_state;
+		sample->request.context = target->request.context;
+	}
+	if (is_readable(answer))
+		requests_track(target, sampling, &sample->request, now_ns, clocks);
+}
+
 static void look(struct target *target, struct sampling *sampling, uint64_t now_ns,
 	const struct activity_clocks *clocks, struct accounting *tick)
 {
 	struct php_sample *sample = sampling->sample;
 	int answer = php_process_sample(target->process, sample);
-	bool idle = is_between_requests(target, answer, sample);
-	bool readable = answer == 0 || answer == PHP_PROCESS_E_IDLE || answer == PHP_PROCESS_E_TORN;
+	bool readable = is_readable(answer);
 
-	if (idle)
-		requests_track(target, sampling, NULL, now_ns, clocks);
-	else if (readable)
-		requests_track(target, sampling, &sample->request, now_ns, clocks);
+	follow(target, sampling, answer, now_ns, clocks);
 	target->unreadable_ticks = readable ? 0 : target->unreadable_ticks + 1;
+	target->proved = target->at_rest && readable;
 
-	if (idle || (target->idle && !readable)) {
-		*(idle ? &tick->idle : &tick->unreadable) = 1;
+	if (target->idle) {
+		*(readable ? &tick->idle : &tick->unreadable) = 1;
 		return;
 	}
 	if (answer == PHP_PROCESS_E_TORN)
@@ -177,14 +200,15 @@ enum target_fate target_tick(struct target *target, struct sampling *sampling, c
 	struct activity_clocks clocks;
 	struct activity_syscall syscall;
 	uint64_t now_ns = monotonic_now_ns();
+	int r = activity_read_clocks(activity, &clocks);
 
-	if (activity_read_clocks(activity, &clocks) < 0)
-		return TARGET_GONE;
+	if (r < 0)
+		return r == -ESRCH ? TARGET_GONE : TARGET_LOST;
 	tick.expected = own_expected(target, due, now_ns);
 	tick.missed = tick.expected - 1;
 	accounting_note_lateness(&tick, due->late_ns, target->period_ns);
 
-	if (target->ticked && target->at_rest && clocks.switch_ins == target->clocks.switch_ins) {
+	if (target->proved && clocks.switch_ins == target->clocks.switch_ins) {
 		/* It has not executed an instruction since: its stack is what it was. */
 		if (target->idle) {
 			tick.idle = 1;
@@ -207,32 +231,89 @@ enum target_fate target_tick(struct target *target, struct sampling *sampling, c
 	return target->unreadable_ticks > TARGET_MAX_UNREADABLE_TICKS ? TARGET_LOST : TARGET_LIVES;
 }
 
+/* Was a unit begun with @handle that no look has seen? A handle is the time of its begin(): an older one is
+ * of a unit that has ended. Without one a context is news only to a unit that has none. */
+static bool is_news(const struct target *target, uint64_t handle, uint64_t now_ns)
+{
+	const struct open_unit *unit = &target->unit;
+
+	if (handle == 0)
+		return unit->open && !unit->adopted;
+	return handle <= now_ns && handle > target->finished.end_ns &&
+	       !(unit->open && unit->adopted && handle <= unit->labels.handle);
+}
+
 /* The unit that @handle names, brought about if it was too short to be seen. ORDER_E_NO_UNIT: there is none.
  */
 static enum order_error choose_unit(struct target *target, struct sampling *sampling, uint64_t handle,
 	const struct trace_context *context, uint64_t now_ns, const struct activity_clocks *clocks)
 {
+	const struct open_unit *unit = &target->unit;
 	struct request with_context = target->request;
+	bool whichever = handle == 0;
 
-	if (handle == 0 || (target->unit.adopted && target->unit.labels.handle == handle))
-		return target->unit.open ? ORDER_OK : ORDER_E_NO_UNIT;
-	/* A handle is the time of its begin(): an older one is of a unit that has ended. */
-	if (!context || handle > now_ns || handle <= target->finished_ns ||
-		(target->unit.adopted && handle < target->unit.labels.handle))
+	if (whichever && context)
+		handle = context->handle;
+	if (context && is_news(target, handle, now_ns)) {
+		with_context.context = *context;
+		with_context.context.handle = handle;
+		with_context.context_state = CONTEXT_VALID;
+		requests_track(target, sampling, &with_context, now_ns, clocks);
+		return unit->open ? ORDER_OK : ORDER_E_NO_MEMORY;
+	}
+	if (!unit->open || (!whichever && !(unit->adopted && unit->labels.handle == handle)))
 		return ORDER_E_NO_UNIT;
-	with_context.context = *context;
-	with_context.context.handle = handle;
-	with_context.context_state = CONTEXT_VALID;
-	requests_track(target, sampling, &with_context, now_ns, clocks);
-	return target->unit.open ? ORDER_OK : ORDER_E_NO_MEMORY;
+	return ORDER_OK;
+}
+
+/* Ends the open unit for its client. */
+static enum order_error finish_unit(struct target *target, struct sampling *sampling, uint64_t now_ns,
+	const struct activity_clocks *clocks, struct unit_result **ret_result)
+{
+	struct counters counters = {0};
+	int r;
+
+	target->finished = (struct finished_unit){
+		.is_in_this_request = true,
+		.was_adopted = target->unit.adopted,
+		.context = target->unit.context,
+		.begin_ns = target->unit.begin_ns,
+		.end_ns = now_ns,
+	};
+	/* What can't be read is absent in them. */
+	php_process_counters(target->process, &counters);
+	target->unit.labels.finished_by_client = true;
+	r = open_unit_end(&target->unit, sampling, now_ns, clocks, &counters, ret_result);
+	target->period_ns = target->base_period_ns;
+	return r < 0 ? ORDER_E_NO_MEMORY : ORDER_OK;
+}
+
+/* The state of the process is known as of @now_ns, though no tick looked. The next one looks. */
+static void note_visit(struct target *target, uint64_t now_ns, const struct activity_clocks *clocks)
+{
+	target->last_ns = now_ns;
+	target->clocks = *clocks;
+	target->proved = false;
+}
+
+/* Nobody watched so far: what follow() has opened since, it opened for the order of things alone. */
+static void watch_anew(struct target *target, uint64_t now_ns, const struct activity_clocks *clocks)
+{
+	bool watched = !target->suspended;
+
+	target->window.open = false;
+	if (watched && !target->idle)
+		ledger_open(&target->window, now_ns, clocks);
+	if (!target->unit.open)
+		return;
+	ledger_skip(&target->unit.ledger, now_ns, clocks);
+	target->unit.ledger.open = watched && target->unit.collecting;
 }
 
 enum order_error target_finish(struct target *target, struct sampling *sampling, uint64_t handle,
 	const struct trace_context *context, struct unit_result **ret_result)
 {
-	struct php_sample *sample = sampling->sample;
 	struct activity_clocks clocks;
-	struct counters counters = {0};
 	uint64_t now_ns = monotonic_now_ns();
 	enum order_error error;
 	int answer;
@@ -241,27 +322,15 @@ enum order_error target_finish(struct target *target, struct sampling *sampling,
 	 */
 	if (activity_read_clocks(php_process_activity(target->process), &clocks) < 0)
 		return ORDER_E_NOT_A_TARGET;
-	answer = php_process_sample(target->process, sample);
-	if (answer == 0 || answer == PHP_PROCESS_E_TORN)
-		requests_track(target, sampling, &sample->request, now_ns, &clocks);
-
+	answer = php_process_sample(target->process, sampling->sample);
+	follow(target, sampling, answer, now_ns, &clocks);
 	error = choose_unit(target, sampling, handle, context, now_ns, &clocks);
-	if (error == ORDER_OK) {
-		struct trace_context finished = target->unit.context;
-
-		php_process_counters(target->process, &counters);
-		target->unit.labels.finished_by_client = true;
-		if (open_unit_end(&target->unit, sampling, now_ns, &clocks, &counters, ret_result) < 0)
-			error = ORDER_E_NO_MEMORY;
-		target->finished_context = finished;
-		target->finished_ns = now_ns;
-		target->unit_finished = true;
-		target->period_ns = target->base_period_ns;
-	}
-	target->clocks = clocks;
-	target->last_ns = now_ns;
-	target->at_rest = false;
-	target->ticked = true;
+	if (error == ORDER_OK)
+		error = finish_unit(target, sampling, now_ns, &clocks, ret_result);
+	if (target->suspended)
+		watch_anew(target, now_ns, &clocks);
+	note_visit(target, now_ns, &clocks);
+	target->ticked |= is_readable(answer);
 	return error;
 }
 
@@ -274,24 +343,29 @@ void target_suspend(struct target *target)
 		return;
 	target->suspended = true;
 	activity_read_clocks(php_process_activity(target->process), &clocks);
-	if (target->window.open)
-		ledger_close(&target->window, now_ns, &clocks);
+	ledger_close(&target->window, now_ns, &clocks);
 	if (target->unit.open)
 		ledger_close(&target->unit.ledger, now_ns, &clocks);
+	note_visit(target, now_ns, &clocks);
 }
 
-void target_resume(struct target *target)
+void target_resume(struct target *target, struct sampling *sampling)
 {
+	uint64_t now_ns = monotonic_now_ns();
+	struct activity_clocks clocks;
+	int answer;
+
 	if (!target->suspended)
 		return;
 	target->suspended = false;
-	target->joined_ns = target->last_ns = monotonic_now_ns();
-	target->at_rest = false;
-	activity_read_clocks(php_process_activity(target->process), &target->clocks);
-	if (!target->idle)
-		ledger_open(&target->window, target->last_ns, &target->clocks);
-	if (target->unit.open && target->unit.collecting)
-		ledger_open(&target->unit.ledger, target->last_ns, &target->clocks);
+	if (activity_read_clocks(php_process_activity(target->process), &clocks) < 0)
+		return; /* it has ended, which the next tick notices */
+	/* Requests may have come and gone: none may be taken for the one that was there before. */
+	answer = php_process_sample(target->process, sampling->sample);
+	follow(target, sampling, answer, now_ns, &clocks);
+	watch_anew(target, now_ns, &clocks);
+	note_visit(target, now_ns, &clocks);
+	target->ticked |= is_readable(answer);
 }
 
 void target_reset(struct target *target, uint64_t now_ns)
@@ -299,8 +373,8 @@ void target_reset(struct target *target, uint64_t now_ns)
 	ledger_clear(&target->window, target->last_ns, &target->clocks);
 	target->window_accounting = (struct accounting){0};
 	target->window_begin_ns = now_ns;
-	/* Proved or not, the next tick looks again and finds its place in the empty tree. */
-	target->at_rest = false;
+	/* The next tick looks again, and finds its place in the empty tree. */
+	target->proved = false;
 }
 
 int target_add_window_to(const struct target *target, struct calltree *into)

@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 #include "reader/php_process.h"
-#include "daemon/sampling/cadence.h"
+#include "daemon/sampling/cadences.h"
 #include "daemon/sampling/discovery.h"
 #include "daemon/sampling/open_unit.h"
 #include "daemon/sampling/sampling.h"
@@ -25,6 +25,14 @@ enum target_fate {
 	TARGET_LOST, /* it lives, but is not what it was when attached */
 };
 
+/* The unit its client finished last. */
+struct finished_unit {
+	bool is_in_this_request; /* then none opens by itself any more */
+	bool was_adopted;
+	struct trace_context context; /* once adopted */
+	uint64_t begin_ns, end_ns;    /* CLOCK_MONOTONIC */
+};
+
 struct target {
 	struct discovered identity;
 	struct php_process *process;
@@ -33,21 +41,20 @@ struct target {
 
 	uint64_t period_ns;      /* in force */
 	uint64_t base_period_ns; /* without what a unit asks for */
-	unsigned cadence;        /* index in the sampler's table */
+	unsigned cadence;        /* number in the sampler's table; CADENCES_NONE while suspended */
 	uint64_t joined_ns;      /* its cadence: grid points before are not its own */
 
 	/* as of the last tick */
 	uint64_t last_ns;
 	struct activity_clocks clocks;
-	bool ticked;               /* there was one */
-	bool at_rest;              /* it was off the CPU: unmoved as long as switch_ins stays */
+	bool ticked;               /* there was one, or a finish */
+	bool at_rest;              /* it was off the CPU */
+	bool proved;               /* and what was seen of it holds as long as switch_ins stays */
 	bool idle;                 /* between requests */
 	unsigned unreadable_ticks; /* in a row */
 	struct request request;
 	uint64_t requests_seen;
-	bool unit_finished; /* by its client, in this request: none opens by itself any more */
-	uint64_t finished_ns;
-	struct trace_context finished_context; /* that of the unit finished last */
+	struct finished_unit finished;
 
 	struct open_unit unit;
 	struct ledger window; /* since the last reset; open while not idle. Owns its tree */
@@ -70,13 +77,14 @@ void target_free(struct target *target, struct sampling *sampling);
 enum target_fate target_tick(struct target *target, struct sampling *sampling, const struct cadence_due *due);
 
 /* Its client says finish(): brings requests and units up to date with what the process shows now, and ends
- * the unit. @handle 0: whichever is open. @context: what the client had set; NULL: not told. 0 and a
- * reference, ORDER_E_NO_UNIT, ORDER_E_NO_MEMORY. */
+ * the unit. @handle 0: that of @context, or whichever is open. @context: what the client had set; NULL: not
+ * told. ORDER_OK and a reference, ORDER_E_NO_UNIT, ORDER_E_NOT_A_TARGET (it has ended), ORDER_E_NO_MEMORY. */
 enum order_error target_finish(struct target *target, struct sampling *sampling, uint64_t handle,
 	const struct trace_context *context, struct unit_result **ret_result);
 
+/* No ticks any more: until it is resumed its time goes to <unread>, and none into its window. */
 void target_suspend(struct target *target);
-void target_resume(struct target *target);
+void target_resume(struct target *target, struct sampling *sampling);
 
 /* Empties its window. */
 void target_reset(struct target *target, uint64_t now_ns);

@@ -123,18 +123,57 @@ static void a_sample_weighs_as_much_as_the_time_it_stands_for(void **state)
 	assert_sums(40 * MS, 40 * MS, 0);
 }
 
-static void time_nobody_watched_is_unread_and_has_no_cpu(void **state)
+static void time_nobody_watched_between_two_stretches_is_unread_with_its_cpu(void **state)
 {
 	struct activity_clocks clocks = at(700 * MS, 9 * MS);
 
-	ledger_add_unseen(&ledger, 40 * MS);
-	ledger_open(&ledger, 40 * MS, &clocks);
-	ledger_sample(&ledger, function(0), true, 45 * MS);
-	settle(45 * MS, at(705 * MS, 9 * MS));
+	/* 5 ms in the function, 40 ms unwatched (12 of them on a CPU, 3 ready for one), 5 ms in it again */
+	ledger_open(&ledger, 0, &clocks);
+	ledger_sample(&ledger, function(0), true, 5 * MS);
+	clocks = at(705 * MS, 9 * MS);
+	ledger_close(&ledger, 5 * MS, &clocks);
+	clocks = at(717 * MS, 12 * MS);
+	ledger_skip(&ledger, 45 * MS, &clocks);
+	ledger_open(&ledger, 45 * MS, &clocks);
+	ledger_sample(&ledger, function(0), true, 50 * MS);
+	settle(50 * MS, at(722 * MS, 12 * MS));
 	assert_int_equal(of(FRAME_UNREAD, 0)->wall_ns, 40 * MS);
-	assert_int_equal(of(FRAME_UNREAD, 0)->cpu_ns, 0);
-	assert_int_equal(of_function(0)->cpu_ns, 5 * MS);
-	assert_sums(45 * MS, 5 * MS, 0);
+	assert_int_equal(of(FRAME_UNREAD, 0)->cpu_ns, 12 * MS);
+	assert_int_equal(of(FRAME_UNREAD, 0)->queue_ns, 3 * MS);
+	assert_int_equal(of_function(0)->cpu_ns, 10 * MS);
+	assert_sums(50 * MS, 22 * MS, 3 * MS);
+}
+
+static void a_stretch_that_turns_out_to_be_unwatched_begins_anew(void **state)
+{
+	struct activity_clocks clocks = at(0, 0);
+
+	ledger_open(&ledger, 0, &clocks);
+	clocks = at(6 * MS, 0);
+	ledger_skip(&ledger, 10 * MS, &clocks);
+	ledger_sample(&ledger, function(0), true, 15 * MS);
+	settle(15 * MS, at(11 * MS, 0));
+	assert_int_equal(of(FRAME_UNREAD, 0)->wall_ns, 10 * MS);
+	assert_int_equal(of(FRAME_UNREAD, 0)->cpu_ns, 6 * MS);
+	assert_int_equal(of_function(0)->wall_ns, 5 * MS);
+	assert_sums(15 * MS, 11 * MS, 0);
+}
+
+static void a_closed_ledger_stays_as_it_is_when_it_is_closed_again(void **state)
+{
+	struct activity_clocks clocks = at(0, 0);
+
+	ledger_open(&ledger, 0, &clocks);
+	ledger_sample(&ledger, function(0), true, 5 * MS);
+	clocks = at(5 * MS, 0);
+	ledger_close(&ledger, 5 * MS, &clocks);
+	clocks = at(25 * MS, 0);
+	ledger_close(&ledger, 30 * MS, &clocks);
+	ledger_skip(&ledger, 35 * MS, &clocks);
+	settle(35 * MS, at(25 * MS, 0));
+	assert_int_equal(of_function(0)->wall_ns, 5 * MS);
+	assert_int_equal(of(FRAME_UNREAD, 0)->wall_ns, 30 * MS);
+	assert_sums(35 * MS, 25 * MS, 0);
 }
 
 static void a_unit_no_sample_saw_is_unread_as_a_whole(void **state)
@@ -286,7 +325,9 @@ int main(void)
 		LEDGER_TEST(time_on_the_cpu_goes_to_who_ran_and_the_rest_to_who_waited),
 		LEDGER_TEST(time_in_the_run_queue_is_charged_to_who_wanted_to_run_and_is_no_cpu),
 		LEDGER_TEST(a_sample_weighs_as_much_as_the_time_it_stands_for),
-		LEDGER_TEST(time_nobody_watched_is_unread_and_has_no_cpu),
+		LEDGER_TEST(time_nobody_watched_between_two_stretches_is_unread_with_its_cpu),
+		LEDGER_TEST(a_stretch_that_turns_out_to_be_unwatched_begins_anew),
+		LEDGER_TEST(a_closed_ledger_stays_as_it_is_when_it_is_closed_again),
 		LEDGER_TEST(a_unit_no_sample_saw_is_unread_as_a_whole),
 		LEDGER_TEST(more_cpu_than_wall_time_is_capped),
 		LEDGER_TEST(time_between_two_stretches_is_nobodys),

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * See cadences.h.
+ */
+#include "daemon/sampling/cadences.h"
+
+#include <stddef.h>
+
+/* By how many times one of two periods is the other: as near as 10 ms is to 1 ms, it is to 100 ms. */
+static double distance(uint64_t a, uint64_t b)
+{
+	return a > b ? (double)a / (double)b : (double)b / (double)a;
+}
+
+static unsigned nearest(const struct cadences *cadences, uint64_t period_ns)
+{
+	unsigned best = 0;
+
+	for (unsigned i = 1; i < CADENCES_MAX; i++)
+		if (distance(cadences->items[i].period_ns, period_ns) <
+			distance(cadences->items[best].period_ns, period_ns))
+			best = i;
+	return best;
+}
+
+unsigned cadences_join(struct cadences *cadences, uint64_t period_ns, uint64_t now_ns)
+{
+	unsigned free = CADENCES_NONE, number;
+
+	for (number = 0; number < CADENCES_MAX; number++) {
+		if (!cadences->users[number])
+			free = number;
+		else if (cadences->items[number].period_ns == period_ns)
+			break;
+	}
+	if (number == CADENCES_MAX && free != CADENCES_NONE) {
+		number = free;
+		cadence_start(&cadences->items[number], period_ns, now_ns, now_ns);
+		cadences->is_due[number] = false;
+	} else if (number == CADENCES_MAX) {
+		number = nearest(cadences, period_ns);
+	}
+	cadences->users[number]++;
+	return number;
+}
+
+void cadences_leave(struct cadences *cadences, unsigned number)
+{
+	cadences->users[number]--;
+}
+
+uint64_t cadences_period_ns(const struct cadences *cadences, unsigned number)
+{
+	return cadences->items[number].period_ns;
+}
+
+bool cadences_turn(struct cadences *cadences, uint64_t now_ns)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < CADENCES_MAX; i++) {
+		cadences->is_due[i] =
+			cadences->users[i] && cadence_due(&cadences->items[i], now_ns, &cadences->due[i]);
+		any |= cadences->is_due[i];
+	}
+	return any;
+}
+
+const struct cadence_due *cadences_due(const struct cadences *cadences, unsigned number)
+{
+	return number < CADENCES_MAX && cadences->is_due[number] ? &cadences->due[number] : NULL;
+}
+
+uint64_t cadences_deadline_ns(const struct cadences *cadences)
+{
+	uint64_t earliest_ns = 0;
+
+	for (unsigned i = 0; i < CADENCES_MAX; i++)
+		if (cadences->users[i] && (!earliest_ns || cadences->items[i].deadline_ns < earliest_ns))
+			earliest_ns = cadences->items[i].deadline_ns;
+	return earliest_ns;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The periods in use at a time. All targets of a period share one cadence, so that one wake-up serves them
+ * all. Who asks for one more than there may be gets the nearest of those in use.
+ *
+ * Pure: it is told the time.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/sampling/cadence.h"
+
+#define CADENCES_MAX 16
+#define CADENCES_NONE CADENCES_MAX /* on none */
+
+struct cadences {
+	struct cadence items[CADENCES_MAX];
+	unsigned users[CADENCES_MAX]; /* 0: the place is free */
+	struct cadence_due due[CADENCES_MAX];
+	bool is_due[CADENCES_MAX];
+};
+
+/* One more user of the cadence of @period_ns, which begins at @now_ns if there was none. Returns its number.
+ */
+unsigned cadences_join(struct cadences *cadences, uint64_t period_ns, uint64_t now_ns);
+/* One less. */
+void cadences_leave(struct cadences *cadences, unsigned number);
+
+uint64_t cadences_period_ns(const struct cadences *cadences, unsigned number);
+
+/* Finds out what is due at @now_ns, and moves on. False: nothing. */
+bool cadences_turn(struct cadences *cadences, uint64_t now_ns);
+/* Of the last turn; NULL: this one (or CADENCES_NONE) was not due. */
+const struct cadence_due *cadences_due(const struct cadences *cadences, unsigned number);
+
+/* The next deadline; 0: none. */
+uint64_t cadences_deadline_ns(const struct cadences *cadences);
