@@ -124,6 +124,9 @@ void engine_stop(struct engine *engine)
 	engine->running = false;
 	stop_thread(engine->scout_thread, engine->scout_inbox, &engine->stop_scout);
 	stop_thread(engine->sampler_thread, engine->sampler->inbox, &engine->stop_sampler);
+	/* What each has sent the other while it ended. */
+	empty_sampler_inbox(engine->sampler->inbox);
+	empty_scout_inbox(engine->scout_inbox);
 }
 
 void engine_free(struct engine *engine)

@@ -32,8 +32,8 @@ void refusals_note(struct refusals *refusals, pid_t pid, const char *why)
 	size_t place;
 
 	pthread_mutex_lock(&refusals->lock);
-	refusals->total++;
 	place = place_of(refusals, pid);
+	refusals->total += place == refusals->count;
 	if (place == REFUSALS_MAX)
 		place--; /* the oldest makes room */
 	else if (place == refusals->count)
@@ -71,10 +71,5 @@ size_t refusals_copy(struct refusals *refusals, struct refusal *ret_items, size_
 
 uint64_t refusals_total(struct refusals *refusals)
 {
-	uint64_t total;
-
-	pthread_mutex_lock(&refusals->lock);
-	total = refusals->total;
-	pthread_mutex_unlock(&refusals->lock);
-	return total;
+	return refusals->total;
 }

@@ -18,17 +18,18 @@ struct refusals {
 	pthread_mutex_t lock;
 	struct refusal items[REFUSALS_MAX]; /* newest first, one a pid */
 	size_t count;
-	uint64_t total;
+	_Atomic uint64_t total; /* read by the sampler, which does not wait for the lock */
 };
 
 void refusals_init(struct refusals *refusals);
 void refusals_deinit(struct refusals *refusals);
 
+/* A process that is noted already has another reason now. */
 void refusals_note(struct refusals *refusals, pid_t pid, const char *why);
 void refusals_forget(struct refusals *refusals, pid_t pid);
 
 /* Copies up to @max, newest first; returns how many. */
 size_t refusals_copy(struct refusals *refusals, struct refusal *ret_items, size_t max);
 
-/* How many there ever were. */
+/* How many there ever were: a process that is refused again while it is among those noted counts once. */
 uint64_t refusals_total(struct refusals *refusals);

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "reader/php_process.h"
+#include "daemon/sampling/clock.h"
 #include "daemon/sampling/fpm_master.h"
 #include "daemon/sampling/sampler.h"
-#include "daemon/sampling/sampling.h"
 
 /* /proc as a whole is looked through this often; known masters' children at each scan. */
 #define FULL_SCAN_NS (2ull * 1000000000u)
@@ -29,10 +29,15 @@
 enum known_state { KNOWN_ATTACHED, KNOWN_REFUSED, KNOWN_NOT_STARTED };
 
 struct known {
-	pid_t pid;
-	uint64_t start_time_ticks;
+	struct discovered identity;
 	enum known_state state;
 	uint64_t retry_ns;
+};
+
+/* A process attached by order. */
+struct ordered {
+	struct selector selector;
+	uint64_t start_time_ticks;
 };
 
 struct scout {
@@ -48,7 +53,7 @@ struct scout {
 
 	struct selector *configured;
 	size_t configured_count;
-	struct selector by_order[MAX_ATTACHED_BY_ORDER];
+	struct ordered by_order[MAX_ATTACHED_BY_ORDER];
 	size_t by_order_count;
 
 	struct refusals refusals;
@@ -154,13 +159,11 @@ static void attach(struct scout *scout, const struct discovered *identity, struc
 
 static void let_go(struct scout *scout, const struct known *known)
 {
-	struct discovered identity = {.pid = known->pid, .start_time_ticks = known->start_time_ticks};
-
-	refusals_forget(&scout->refusals, known->pid);
+	refusals_forget(&scout->refusals, known->identity.pid);
 	if (known->state != KNOWN_ATTACHED)
 		return;
 	scout->attached_count--;
-	send_to_sampler(scout, SAMPLER_DROP, &identity, NULL, -1);
+	send_to_sampler(scout, SAMPLER_DROP, &known->identity, NULL, -1);
 }
 
 static int make_room(struct scout *scout, size_t count)
@@ -184,13 +187,13 @@ static struct known *find_known(struct scout *scout, pid_t pid, size_t *ret_plac
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (scout->known[middle].pid < pid)
+		if (scout->known[middle].identity.pid < pid)
 			low = middle + 1;
 		else
 			high = middle;
 	}
 	*ret_place = low;
-	return low < scout->known_count && scout->known[low].pid == pid ? &scout->known[low] : NULL;
+	return low < scout->known_count && scout->known[low].identity.pid == pid ? &scout->known[low] : NULL;
 }
 
 static void forget(struct scout *scout, size_t place)
@@ -200,13 +203,25 @@ static void forget(struct scout *scout, size_t place)
 	scout->known_count--;
 }
 
+/* The selectors may have changed, or the process its user. */
+static void identify(struct scout *scout, const struct discovered *identity, struct known *known)
+{
+	bool is_news = strcmp(known->identity.pool, identity->pool) != 0 ||
+		       known->identity.period_ns != identity->period_ns ||
+		       known->identity.uid != identity->uid;
+
+	known->identity = *identity;
+	if (is_news && known->state == KNOWN_ATTACHED)
+		send_to_sampler(scout, SAMPLER_IDENTIFY, identity, NULL, -1);
+}
+
 /* Makes sure that a process that is selected is known and, if it can be, attached. */
 static void consider(struct scout *scout, const struct discovered *identity)
 {
 	size_t place;
 	struct known *known = find_known(scout, identity->pid, &place);
 
-	if (known && known->start_time_ticks != identity->start_time_ticks) {
+	if (known && known->identity.start_time_ticks != identity->start_time_ticks) {
 		let_go(scout, known);
 		forget(scout, place);
 		known = NULL;
@@ -218,12 +233,14 @@ static void consider(struct scout *scout, const struct discovered *identity)
 			(scout->known_count - place) * sizeof(*scout->known));
 		scout->known_count++;
 		known = &scout->known[place];
-		*known = (struct known){.pid = identity->pid, .start_time_ticks = identity->start_time_ticks};
+		*known = (struct known){.identity = *identity};
 		attach(scout, identity, known);
-	} else if (known->state == KNOWN_NOT_STARTED ||
-		   (known->state == KNOWN_REFUSED && monotonic_now_ns() >= known->retry_ns)) {
-		attach(scout, identity, known);
+		return;
 	}
+	identify(scout, identity, known);
+	if (known->state == KNOWN_NOT_STARTED ||
+		(known->state == KNOWN_REFUSED && monotonic_now_ns() >= known->retry_ns))
+		attach(scout, identity, known);
 }
 
 static void scan(struct scout *scout, unsigned full_scan_every)
@@ -236,9 +253,11 @@ static void scan(struct scout *scout, unsigned full_scan_every)
 	/* Both lists are ordered by pid: who is known and was not found is not selected any more, or has
 	 * ended. */
 	for (size_t i = 0; i < scout->known_count;) {
-		while (next < found_count && found[next].pid < scout->known[i].pid)
+		pid_t pid = scout->known[i].identity.pid;
+
+		while (next < found_count && found[next].pid < pid)
 			next++;
-		if (next < found_count && found[next].pid == scout->known[i].pid) {
+		if (next < found_count && found[next].pid == pid) {
 			i++;
 			continue;
 		}
@@ -257,7 +276,8 @@ static int select_all(struct scout *scout)
 
 	if (!all)
 		return -ENOMEM;
-	memcpy(all, scout->by_order, scout->by_order_count * sizeof(*all));
+	for (size_t i = 0; i < scout->by_order_count; i++)
+		all[i] = scout->by_order[i].selector;
 	memcpy(all + scout->by_order_count, scout->configured, scout->configured_count * sizeof(*all));
 	return discovery_select(scout->discovery, all, count);
 }
@@ -277,7 +297,8 @@ static void note_lost(struct scout *scout, const struct discovered *identity)
 	size_t place;
 	struct known *known = find_known(scout, identity->pid, &place);
 
-	if (!known || known->start_time_ticks != identity->start_time_ticks)
+	if (!known || known->identity.start_time_ticks != identity->start_time_ticks ||
+		known->state != KNOWN_ATTACHED)
 		return;
 	scout->attached_count--;
 	forget(scout, place);
@@ -291,7 +312,7 @@ static size_t count_attached(struct scout *scout, pid_t pid)
 
 	for (size_t i = 0; i < scout->known_count; i++)
 		if (scout->known[i].state == KNOWN_ATTACHED &&
-			discovery_find(scout->discovery, scout->known[i].pid, &identity) == 0 &&
+			discovery_find(scout->discovery, scout->known[i].identity.pid, &identity) == 0 &&
 			(identity.pid == pid || identity.master_pid == pid))
 			count++;
 	return count;
@@ -314,9 +335,27 @@ static void forget_selector(struct scout *scout, pid_t pid)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < scout->by_order_count; i++)
-		if (scout->by_order[i].pid != pid)
+		if (scout->by_order[i].selector.pid != pid)
 			scout->by_order[kept++] = scout->by_order[i];
 	scout->by_order_count = kept;
+}
+
+/* Drops what was attached by order and has ended. Discovery must know that before it is told of another
+ * process with the same number. */
+static int forget_ended(struct scout *scout)
+{
+	size_t kept = 0, count = scout->by_order_count;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct ordered *ordered = &scout->by_order[i];
+		struct discovered now;
+
+		if (discovery_identify(ordered->selector.pid, &now) == 0 &&
+			now.start_time_ticks == ordered->start_time_ticks)
+			scout->by_order[kept++] = *ordered;
+	}
+	scout->by_order_count = kept;
+	return kept < count ? select_all(scout) : 0;
 }
 
 static enum order_error select_and_scan(struct scout *scout)
@@ -330,12 +369,16 @@ static enum order_error select_and_scan(struct scout *scout)
 static void attach_by_order(struct scout *scout, struct order *order)
 {
 	struct discovered identity;
-	struct selector *selector;
+	struct ordered *ordered;
 
 	if (discovery_identify(order->pid, &identity) < 0) {
 		order->error = ORDER_E_NOT_A_TARGET;
 		snprintf(order->why, sizeof(order->why), "process %d: there is none with this number",
 			order->pid);
+		return;
+	}
+	if (forget_ended(scout) < 0) {
+		order->error = ORDER_E_NO_MEMORY;
 		return;
 	}
 	forget_selector(scout, order->pid);
@@ -347,9 +390,11 @@ static void attach_by_order(struct scout *scout, struct order *order)
 			MAX_ATTACHED_BY_ORDER);
 		return;
 	}
-	selector = &scout->by_order[scout->by_order_count++];
-	*selector = (struct selector){.kind = SELECT_PID, .pid = order->pid, .period_ns = order->period_ns};
-	snprintf(selector->pool, sizeof(selector->pool), "%s", order->pool);
+	ordered = &scout->by_order[scout->by_order_count++];
+	*ordered = (struct ordered){
+		.selector = {.kind = SELECT_PID, .pid = order->pid, .period_ns = order->period_ns},
+		.start_time_ticks = identity.start_time_ticks};
+	snprintf(ordered->selector.pool, sizeof(ordered->selector.pool), "%s", order->pool);
 	order->error = select_and_scan(scout);
 	order->affected = count_attached(scout, order->pid);
 	/* A master without workers is no error: it may have some later. */
@@ -434,12 +479,20 @@ void *scout_run(void *context)
 	struct scout *scout = context;
 	struct pollfd mail = {.fd = mailbox_fd(scout->inbox), .events = POLLIN};
 
+	uint64_t next_ns = monotonic_now_ns();
+
 	pthread_setname_np(pthread_self(), "discovery");
 	while (!scout->stopping) {
-		if (poll(&mail, 1, (int)(scout->options.discovery_interval_ns / 1000000u)) > 0)
+		uint64_t now_ns = monotonic_now_ns(), interval_ns = scout->options.discovery_interval_ns;
+
+		/* However much mail there is: anybody may send some. */
+		if (now_ns >= next_ns) {
+			scan(scout, (unsigned)(FULL_SCAN_NS / interval_ns) + 1);
+			now_ns = monotonic_now_ns();
+			next_ns = now_ns + interval_ns;
+		}
+		if (poll(&mail, 1, (int)((next_ns - now_ns) / 1000000u) + 1) > 0)
 			read_mail(scout);
-		else
-			scan(scout, (unsigned)(FULL_SCAN_NS / scout->options.discovery_interval_ns) + 1);
 	}
 	return NULL;
 }
