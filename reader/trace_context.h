@@ -41,7 +41,7 @@ struct trace_context {
  *	n  route name, 1 to 128 bytes of UTF-8 without control characters and without ';'
  *
  * Numbers are decimal without sign and leading zeros. A letter that isn't known is not of the grammar. Hex
- *digits are lower case, as W3C wants them. */
+ * digits are lower case, as W3C wants them. */
 int trace_context_parse(const char *text, size_t bytes, struct trace_context *ret_context);
 
 /* The W3C traceparent header: the first part alone. 0, or -EINVAL. A version later than 00 is read as far as

@@ -16,10 +16,9 @@ enum {
 	ELF_IMAGE_E_NOT_ELF = 1, /* not an ELF executable or shared object */
 	ELF_IMAGE_E_MALFORMED,   /* its tables point outside of it, or are larger than the named bounds */
 	ELF_IMAGE_E_NO_DYNAMIC,  /* static: exports nothing */
-	ELF_IMAGE_E_NO_SYMBOL,  /* elf_image_symbol(): no such exported symbol; elf_image_find(): no such text
-				 */
-	ELF_IMAGE_E_NOT_LOADED, /* elf_image_load_bias(): no mapping fits its first segment */
-	ELF_IMAGE_E_NOT_X86_64, /* ELF, of another machine or class */
+	ELF_IMAGE_E_NO_SYMBOL,   /* no such exported symbol; elf_image_find(): no such text */
+	ELF_IMAGE_E_NOT_LOADED,  /* elf_image_load_bias(): no mapping fits its first segment */
+	ELF_IMAGE_E_NOT_X86_64,  /* ELF, of another machine or class */
 };
 
 /* Program headers read of a file; linkers write about a dozen. */

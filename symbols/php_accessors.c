@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
  * alloc_globals and gc_globals are static in their .c files, and release binaries are stripped. But two
- *exported functions return a field of theirs, and compile to a single load from an address relative to the
- *instruction:
+ * exported functions return a field of theirs, and compile to a single load from an address relative to the
+ * instruction, AG(mm_heap) and GC_G(gc_enabled):
  *
- *	zend_mm_get_heap	[endbr64] 48 8b 05 disp32 c3	mov disp32(%rip),%rax; ret	AG(mm_heap)
+ *	zend_mm_get_heap	[endbr64] 48 8b 05 disp32 c3	mov disp32(%rip),%rax; ret
  *	gc_enabled		[endbr64] 0f b6 05 disp32 c3	movzbl disp32(%rip),%eax; ret
- *GC_G(gc_enabled)
  *
  * (php-src Zend/zend_alloc.c and Zend/zend_gc.c, 7.4 to 8.6, with gcc and clang.) A function of any other
- *shape is not guessed at, and what was decoded must look like the variable it should be: PHP's counters are
- *worth having, but not worth being wrong.
+ * shape is not guessed at, and what was decoded must look like the variable it should be: PHP's counters are
+ * worth having, but not worth being wrong.
  */
 #include "symbols/php_accessors.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Not part of any program: test_php_binary.c compiles this into processes that look like a PHP 8.2 in all
- *that php_binary examines, of versions and builds that can't be installed beside each other.
+ * that php_binary examines, of versions and builds that can't be installed beside each other.
  *
  *	fake_php VERSION BUILD_ID [starting|php5|broken|running]
  *
@@ -10,7 +10,7 @@
  * - FAKE_POWERED_BY: carries this version in an X-Powered-By header;
  * - FAKE_LIBRARY: PHP alone, without main(), and FAKE_PROGRAM: the program around it;
  * - FAKE_MOVED: executor_globals has a member more than PHP's, as a distribution's patch might add. Only
- *debug information tells.
+ * debug information tells.
  */
 #include <stdint.h>
 #include <stdio.h>
