@@ -17,6 +17,6 @@ enum {
 /* Fills @ret_layout from the DWARF of the file behind @fd (-1: only a debug file is looked for), or else of
  * the debug file of @build_id. Fields the debug info doesn't have keep @fallback's value; constants always do
  * (DWARF has no macros at the usual -g). No field lies outside its structure, where layout.def has the
- * structure's sizeof. Takes microseconds where there is no debug information, and a good part of a second for
- * that of a whole PHP. */
+ * structure's sizeof. Takes microseconds where there is no debug information, and else about half a
+ * millisecond for each compilation unit that has to be read until all structures are found. */
 int layout_from_dwarf(int fd, const char *build_id, const struct layout *fallback, struct layout *ret_layout);
