@@ -114,7 +114,14 @@ static const char *check_frame(const struct memory *memory, const struct layout 
 	return NULL;
 }
 
-/* A layout from debug information is a file's word: what is read below must lie in what was copied. */
+/* Is @offset one of the words from EG(vm_stack_top) to before EG(current_execute_data)? */
+static bool is_stack_word(const struct layout *layout, uint32_t offset)
+{
+	return offset >= layout->eg_vm_stack_top && offset < layout->eg_current_execute_data;
+}
+
+/* A layout from debug information is a file's word: what is read below must lie in what was copied, and the
+ * reader copies the stack's words, from the first to the last, as one. */
 static bool offsets_are_in_bounds(const struct layout *layout)
 {
 	uint64_t last = layout->eg_current_execute_data, zval_bytes = 16;
@@ -122,8 +129,9 @@ static bool offsets_are_in_bounds(const struct layout *layout)
 	return last <= MAX_GLOBALS_BYTES - sizeof(uint64_t) &&
 	       layout->eg_uninitialized_zval + zval_bytes <= last &&
 	       layout->eg_error_zval + zval_bytes <= last && layout->zval_type_info < zval_bytes &&
-	       layout->eg_vm_stack_top < last && layout->eg_vm_stack_end < last &&
-	       layout->eg_vm_stack < last && layout->ex_sizeof <= MAX_FRAME_BYTES &&
+	       is_stack_word(layout, layout->eg_vm_stack_top) &&
+	       is_stack_word(layout, layout->eg_vm_stack_end) && is_stack_word(layout, layout->eg_vm_stack) &&
+	       is_stack_word(layout, layout->eg_vm_stack_page_size) && layout->ex_sizeof <= MAX_FRAME_BYTES &&
 	       layout->ex_func <= MAX_FRAME_BYTES - sizeof(uint64_t) &&
 	       layout->ex_prev_execute_data <= MAX_FRAME_BYTES - sizeof(uint64_t);
 }

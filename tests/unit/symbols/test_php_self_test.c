@@ -168,6 +168,12 @@ static void offsets_from_hostile_debug_information_are_bounded(void **state)
 	layout.eg_error_zval = layout.eg_current_execute_data;
 	assert_int_equal(php_self_test(&memory, GLOBALS, &layout, &why), PHP_SELF_TEST_E_FAILED);
 	layout = *layout_for_version(80236);
+	layout.eg_vm_stack = layout.eg_vm_stack_top - 8; /* outside what the reader copies */
+	assert_int_equal(php_self_test(&memory, GLOBALS, &layout, &why), PHP_SELF_TEST_E_FAILED);
+	layout = *layout_for_version(80236);
+	layout.eg_vm_stack_page_size = layout.eg_current_execute_data + 8;
+	assert_int_equal(php_self_test(&memory, GLOBALS, &layout, &why), PHP_SELF_TEST_E_FAILED);
+	layout = *layout_for_version(80236);
 	layout.ex_sizeof = 0x10000;
 	assert_int_equal(php_self_test(&memory, GLOBALS, &layout, &why), PHP_SELF_TEST_E_FAILED);
 	layout = *layout_for_version(80236);
