@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ticks: what each of them finds, proves, charges and accounts for; and what is neither ticked nor charged.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "fake_process.h"
+
+static struct sampling sampling;
+static struct target *target;
+
+static int set_up(void **state)
+{
+	return fake_set_up(&sampling, &target);
+}
+
+static int tear_down(void **state)
+{
+	if (target)
+		target_free(target, &sampling);
+	sampling_deinit(&sampling);
+	return 0;
+}
+
+static void tick(void)
+{
+	assert_int_equal(fake_tick(target, &sampling), TARGET_LIVES);
+	assert_true(accounting_is_balanced(&target->accounting));
+	assert_true(accounting_is_balanced(&target->window_accounting));
+	assert_true(accounting_is_balanced(&target->unit.labels.accounting));
+	assert_true(accounting_is_balanced(&sampling.accounting));
+}
+
+static void begin_request(const char *path)
+{
+	fake_request(path, fake.now_ns);
+	fake_in_function(&sampling, "hot");
+	fake_run(10 * MS);
+	tick();
+}
+
+static const struct unit_result *ended(void)
+{
+	const struct unit_result *unit = retention_nth(sampling.retention, 0);
+
+	assert_non_null(unit);
+	return unit;
+}
+
+static struct profile_node time_of(const struct profile *profile, const char *function)
+{
+	struct profile_node sum = {0};
+
+	for (size_t i = 0; i < profile->node_count; i++) {
+		const struct profile_node *node = &profile->nodes[i];
+
+		if (strcmp(profile->frames[node->frame].name, function) != 0)
+			continue;
+		sum.samples += node->samples;
+		sum.wall_ns += node->wall_ns;
+		sum.cpu_ns += node->cpu_ns;
+	}
+	return sum;
+}
+
+static void assert_conserved(const struct unit_result *unit)
+{
+	struct profile_node sum = profile_sum(unit->profile);
+
+	assert_int_equal(sum.wall_ns, unit->duration_ns);
+	assert_int_equal(sum.cpu_ns, unit->cpu_ns);
+	assert_true(accounting_is_balanced(&unit->accounting));
+}
+
+static struct profile *window(void)
+{
+	_cleanup_(calltree_freep) struct calltree *tree = NULL;
+	struct profile *profile = NULL;
+
+	assert_int_equal(calltree_new(1000, &tree), 0);
+	assert_int_equal(target_add_window_to(target, tree), 0);
+	assert_int_equal(profile_from_calltree(tree, sampling.frames, &profile), 0);
+	return profile;
+}
+
+/* ---- has it run? ---- */
+
+static void a_process_that_did_not_run_is_not_looked_at_again(void **state)
+{
+	tick();
+	begin_request("/cart");
+	fake_in_function(&sampling, "usleep");
+	fake_sleep(10 * MS);
+	tick();
+	assert_int_equal(fake.looks, 3);
+	fake_sleep(10 * MS);
+	tick();
+	fake_sleep(10 * MS);
+	tick();
+	assert_int_equal(fake.looks, 3);
+	assert_int_equal(target->accounting.taken, 2);
+	assert_int_equal(target->accounting.unchanged, 2);
+	fake_run(1 * MS);
+	fake_idle();
+	tick();
+	assert_int_equal(fake.looks, 4);
+	assert_int_equal(time_of(ended()->profile, "usleep").samples, 3);
+	assert_conserved(ended());
+}
+
+static void one_that_was_switched_in_meanwhile_is_looked_at_again(void **state)
+{
+	tick();
+	begin_request("/cart");
+	fake_sleep(10 * MS);
+	tick();
+	fake.clocks.switch_ins++;
+	fake_sleep(10 * MS);
+	tick();
+	assert_int_equal(target->accounting.unchanged, 0);
+	assert_int_equal(target->accounting.taken, 3);
+}
+
+static void an_idle_one_that_did_not_run_is_idle(void **state)
+{
+	fake_sleep(0);
+	tick();
+	fake_sleep(10 * MS);
+	tick();
+	assert_int_equal(fake.looks, 1);
+	assert_int_equal(target->accounting.idle, 2);
+	assert_false(target->window.open);
+}
+
+static void what_could_not_be_read_of_a_blocked_process_is_tried_again(void **state)
+{
+	tick();
+	begin_request("/cart");
+	fake.answer = PHP_PROCESS_E_UNREADABLE;
+	fake_sleep(10 * MS);
+	tick();
+	fake_sleep(10 * MS);
+	tick();
+	assert_int_equal(target->accounting.unreadable, 2);
+	assert_int_equal(target->accounting.unchanged, 0);
+	fake_in_function(&sampling, "usleep");
+	fake_sleep(10 * MS);
+	tick();
+	fake_run(1 * MS);
+	fake_idle();
+	tick();
+	assert_int_equal(time_of(ended()->profile, "<unread>").samples, 0);
+	assert_int_equal(time_of(ended()->profile, "usleep").samples, 1);
+	assert_conserved(ended());
+}
+
+/* ---- classes ---- */
+
+static void every_tick_is_of_one_class(void **state)
+{
+	struct cadence_due late = {.expected = 4, .late_ns = 6 * MS};
+
+	tick();
+	begin_request("/cart");
+	fake.answer = PHP_PROCESS_E_TORN;
+	fake_run(10 * MS);
+	tick();
+	fake.answer = PHP_PROCESS_E_UNREADABLE;
+	fake_run(10 * MS);
+	tick();
+	fake_in_function(&sampling, "hot");
+	fake.sample.retries = 2;
+	fake.sample.omitted = 5;
+	fake_run(40 * MS);
+	assert_int_equal(target_tick(target, &sampling, &late), TARGET_LIVES);
+
+	assert_int_equal(target->accounting.expected, 8);
+	assert_int_equal(target->accounting.idle, 1);
+	assert_int_equal(target->accounting.taken, 2);
+	assert_int_equal(target->accounting.torn_lost, 1);
+	assert_int_equal(target->accounting.unreadable, 1);
+	assert_int_equal(target->accounting.missed, 3);
+	assert_int_equal(target->accounting.torn_retried, 1);
+	assert_int_equal(target->accounting.truncated, 1);
+	assert_int_equal(target->accounting.late, 1);
+	assert_true(accounting_is_balanced(&target->accounting));
+	assert_int_equal(sampling.accounting.expected, 8);
+	assert_int_equal(target->unit.labels.accounting.expected, 7);
+	assert_true(accounting_is_balanced(&target->unit.labels.accounting));
+}
+
+static void deadlines_before_it_joined_are_not_its_own(void **state)
+{
+	struct cadence_due late = {.expected = 1000, .late_ns = 0};
+
+	/* 12 ms since it joined: at half a period apart, no more than three deadlines */
+	target->joined_ns = fake.now_ns;
+	fake_sleep(12 * MS);
+	assert_int_equal(target_tick(target, &sampling, &late), TARGET_LIVES);
+	assert_int_equal(target->accounting.expected, 3);
+	assert_int_equal(target->accounting.missed, 2);
+}
+
+static void a_process_that_makes_no_sense_for_long_is_lost(void **state)
+{
+	fake.answer = PHP_PROCESS_E_UNREADABLE;
+	for (int i = 0; i < TARGET_MAX_UNREADABLE_TICKS; i++) {
+		fake_sleep(10 * MS);
+		tick();
+	}
+	assert_int_equal(fake_tick(target, &sampling), TARGET_LOST);
+}
+
+static void a_process_that_has_ended_is_gone_and_one_that_cant_be_followed_lost(void **state)
+{
+	fake.clocks_error = -ESRCH;
+	assert_int_equal(fake_tick(target, &sampling), TARGET_GONE);
+	fake.clocks_error = -EPROTO;
+	assert_int_equal(fake_tick(target, &sampling), TARGET_LOST);
+	assert_int_equal(target->accounting.expected, 0);
+}
+
+static void a_unit_past_its_limit_is_not_charged_and_the_window_is(void **state)
+{
+	sampling.options.auto_max_ns = 25 * MS;
+	tick();
+	begin_request("/cart");
+	for (int i = 0; i < 3; i++) {
+		fake_run(10 * MS);
+		tick();
+	}
+	fake_idle();
+	tick();
+	assert_true(ended()->capped);
+	/* 40 ms: two samples in the first 25; what came after the tick at 30 is unseen */
+	assert_int_equal(ended()->accounting.taken, 2);
+	assert_int_equal(time_of(ended()->profile, "hot").samples, 2);
+	assert_int_equal(time_of(ended()->profile, "<unread>").wall_ns, 10 * MS);
+	assert_int_equal(ended()->cpu_ns, 40 * MS);
+	assert_conserved(ended());
+	assert_int_equal(target->window_accounting.taken, 4);
+}
+
+/* ---- the window ---- */
+
+static void a_window_holds_requests_and_nothing_between_them(void **state)
+{
+	tick();
+	begin_request("/one");
+	fake_run(4 * MS);
+	fake_idle();
+	fake_sleep(6 * MS);
+	tick();
+	fake_sleep(1000 * MS);
+	tick();
+	begin_request("/two");
+
+	_cleanup_(profile_freep) struct profile *profile = window();
+	assert_int_equal(profile_sum(profile).wall_ns, 24 * MS);
+	assert_int_equal(profile_sum(profile).cpu_ns, 24 * MS);
+	assert_int_equal(profile_sum(profile).samples, 2);
+}
+
+static void a_window_of_a_request_seen_in_its_middle_begins_with_the_look(void **state)
+{
+	fake_request("/slow", START_NS - 50 * MS);
+	fake_in_function(&sampling, "hot");
+	tick();
+	fake_run(10 * MS);
+	tick();
+
+	_cleanup_(profile_freep) struct profile *profile = window();
+	assert_int_equal(profile_sum(profile).wall_ns, 10 * MS);
+}
+
+static void a_reset_empties_the_window_and_leaves_the_unit(void **state)
+{
+	tick();
+	begin_request("/cart");
+	fake_sleep(10 * MS);
+	tick();
+	target_reset(target, fake.now_ns);
+	assert_int_equal(target->window_accounting.expected, 0);
+	/* The process has not run, yet its place in the window has to be found anew. */
+	fake_sleep(10 * MS);
+	tick();
+
+	_cleanup_(profile_freep) struct profile *profile = window();
+	assert_int_equal(profile_sum(profile).wall_ns, 10 * MS);
+	assert_int_equal(profile_sum(profile).cpu_ns, 0);
+	assert_int_equal(time_of(profile, "hot").samples, 1);
+	fake_run(1 * MS);
+	fake_idle();
+	tick();
+	assert_int_equal(time_of(ended()->profile, "hot").samples, 3);
+	assert_int_equal(ended()->duration_ns, 31 * MS);
+	assert_conserved(ended());
+}
+
+/* ---- suspended ---- */
+
+static void suspended_time_is_unread_in_the_unit_and_not_in_the_window(void **state)
+{
+	tick();
+	begin_request("/cart");
+	fake_run(2 * MS);
+	target_suspend(target);
+	target_suspend(target);
+	fake_run(30 * MS);
+	fake_sleep(20 * MS);
+	target_resume(target, &sampling);
+	target_resume(target, &sampling);
+	fake_run(10 * MS);
+	tick();
+	fake_idle();
+	tick();
+
+	assert_int_equal(ended()->duration_ns, 72 * MS);
+	assert_int_equal(ended()->cpu_ns, 52 * MS);
+	assert_int_equal(time_of(ended()->profile, "<unread>").wall_ns, 50 * MS);
+	assert_int_equal(time_of(ended()->profile, "<unread>").cpu_ns, 30 * MS);
+	assert_int_equal(time_of(ended()->profile, "hot").wall_ns, 22 * MS);
+	assert_int_equal(ended()->accounting.expected, 2);
+	assert_conserved(ended());
+	_cleanup_(profile_freep) struct profile *profile = window();
+	assert_int_equal(profile_sum(profile).wall_ns, 22 * MS);
+	assert_int_equal(time_of(profile, "<unread>").wall_ns, 0);
+}
+
+static void a_process_that_ends_while_suspended_leaves_a_unit_that_adds_up(void **state)
+{
+	tick();
+	begin_request("/cart");
+	fake_run(5 * MS);
+	target_suspend(target);
+	fake_sleep(100 * MS);
+	target_free(target, &sampling);
+	target = NULL;
+	assert_int_equal(ended()->duration_ns, 15 * MS);
+	assert_int_equal(ended()->cpu_ns, 15 * MS);
+	assert_conserved(ended());
+}
+
+static void requests_that_come_and_go_while_suspended_are_not_one(void **state)
+{
+	tick();
+	begin_request("/one");
+	fake_run(5 * MS);
+	target_suspend(target);
+	fake_run(15 * MS);
+	fake_request("/three", fake.now_ns);
+	fake_run(20 * MS);
+	target_resume(target, &sampling);
+	assert_string_equal(ended()->path, "/one");
+	assert_int_equal(ended()->duration_ns, 30 * MS);
+	assert_conserved(ended());
+	fake_run(10 * MS);
+	tick();
+	fake_idle();
+	tick();
+	assert_string_equal(ended()->path, "/three");
+	assert_int_equal(ended()->duration_ns, 30 * MS);
+	assert_int_equal(ended()->cpu_ns, 30 * MS);
+	assert_int_equal(time_of(ended()->profile, "<unread>").wall_ns, 20 * MS);
+	assert_conserved(ended());
+	_cleanup_(profile_freep) struct profile *profile = window();
+	assert_int_equal(profile_sum(profile).wall_ns, 25 * MS);
+}
+
+static void a_finish_is_answered_while_suspended(void **state)
+{
+	_cleanup_(unit_result_freep) struct unit_result *unit = NULL, *next = NULL;
+
+	tick();
+	begin_request("/cart");
+	target_suspend(target);
+	fake_run(20 * MS);
+	assert_int_equal(target_finish(target, &sampling, 0, NULL, &unit), ORDER_OK);
+	assert_int_equal(unit->duration_ns, 30 * MS);
+	assert_int_equal(unit->cpu_ns, 30 * MS);
+	assert_int_equal(time_of(unit->profile, "<unread>").cpu_ns, 20 * MS);
+	assert_conserved(unit);
+	/* Another request begins, which finish is the first to see. */
+	fake_request("/next", fake.now_ns);
+	fake_run(4 * MS);
+	assert_int_equal(target_finish(target, &sampling, 77, NULL, &next), ORDER_E_NO_UNIT);
+	assert_true(target->unit.open);
+	assert_false(target->window.open);
+	fake_run(6 * MS);
+	target_resume(target, &sampling);
+	fake_idle();
+	tick();
+	assert_string_equal(ended()->path, "/next");
+	assert_int_equal(time_of(ended()->profile, "<unread>").wall_ns, 10 * MS);
+	assert_conserved(ended());
+	_cleanup_(profile_freep) struct profile *profile = window();
+	assert_int_equal(profile_sum(profile).wall_ns, 10 * MS);
+}
+
+static void a_declined_unit_that_was_suspended_knows_its_cpu(void **state)
+{
+	tick();
+	begin_request("/cart");
+	fake_set_global("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00");
+	fake_run(10 * MS);
+	tick();
+	target_suspend(target);
+	fake_run(10 * MS);
+	target_resume(target, &sampling);
+	fake_run(10 * MS);
+	tick();
+	fake_idle();
+	tick();
+	assert_null(ended()->profile);
+	assert_int_equal(ended()->duration_ns, 40 * MS);
+	assert_int_equal(ended()->cpu_ns, 40 * MS);
+	assert_int_equal(ended()->accounting.expected, 0);
+}
+
+/* ---- over any history ---- */
+
+static uint64_t draw(uint64_t *random, uint64_t below)
+{
+	*random ^= *random << 13;
+	*random ^= *random >> 7;
+	*random ^= *random << 17;
+	return *random % below;
+}
+
+static void step_at_random(uint64_t *random)
+{
+	static const char *const functions[] = {"a", "b", "c"};
+	struct unit_result *unit = NULL;
+	char text[200];
+
+	draw(random, 2) ? fake_run(draw(random, 20 * MS)) : fake_sleep(draw(random, 20 * MS));
+	switch (draw(random, 12)) {
+	case 0:
+		fake_request("/next", draw(random, 2) ? fake.now_ns - draw(random, 10 * MS) : 0);
+		fake_in_function(&sampling, "a");
+		break;
+	case 1:
+		fake_idle();
+		break;
+	case 2:
+		snprintf(text, sizeof(text),
+			"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0%d;h=%llu;p=%d",
+			(int)draw(random, 4) > 0, (unsigned long long)(fake.now_ns - draw(random, 2 * MS)),
+			(int)draw(random, 4) > 0);
+		fake_set_global(text);
+		break;
+	case 3:
+		if (target_finish(target, &sampling, 0, NULL, &unit) == ORDER_OK) {
+			sampling_retain(&sampling, unit, fake.now_ns);
+			unit_result_free(unit);
+		}
+		break;
+	case 4:
+		target_suspend(target);
+		break;
+	case 5:
+		target_resume(target, &sampling);
+		break;
+	case 6:
+		target_reset(target, fake.now_ns);
+		break;
+	case 7:
+		fake.answer = PHP_PROCESS_E_UNREADABLE;
+		break;
+	default:
+		if (fake.sample.request.active)
+			fake_in_function(&sampling, functions[draw(random, 3)]);
+		break;
+	}
+	if (!target->suspended)
+		tick();
+}
+
+static void over_any_history_all_units_add_up(void **state)
+{
+	uint64_t random = 20240607;
+	size_t units = 0;
+
+	sampling.options.auto_max_ns = 100 * MS;
+	sampling.options.retained_units = 4096;
+	sampling.options.retained_bytes = 1u << 30;
+	for (int i = 0; i < 20000; i++) {
+		step_at_random(&random);
+		if (i % 1000 != 999)
+			continue;
+		for (size_t n = 0; n < retention_count(sampling.retention); n++, units++)
+			if (retention_nth(sampling.retention, n)->profile)
+				assert_conserved(retention_nth(sampling.retention, n));
+		sampling_expire(&sampling, fake.now_ns + 1000000 * MS);
+	}
+	assert_in_range(units, 1000, 20000);
+}
+
+int main(void)
+{
+#define TARGET_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TARGET_TEST(a_process_that_did_not_run_is_not_looked_at_again),
+		TARGET_TEST(one_that_was_switched_in_meanwhile_is_looked_at_again),
+		TARGET_TEST(an_idle_one_that_did_not_run_is_idle),
+		TARGET_TEST(what_could_not_be_read_of_a_blocked_process_is_tried_again),
+		TARGET_TEST(every_tick_is_of_one_class),
+		TARGET_TEST(deadlines_before_it_joined_are_not_its_own),
+		TARGET_TEST(a_process_that_makes_no_sense_for_long_is_lost),
+		TARGET_TEST(a_process_that_has_ended_is_gone_and_one_that_cant_be_followed_lost),
+		TARGET_TEST(a_unit_past_its_limit_is_not_charged_and_the_window_is),
+		TARGET_TEST(a_window_holds_requests_and_nothing_between_them),
+		TARGET_TEST(a_window_of_a_request_seen_in_its_middle_begins_with_the_look),
+		TARGET_TEST(a_reset_empties_the_window_and_leaves_the_unit),
+		TARGET_TEST(suspended_time_is_unread_in_the_unit_and_not_in_the_window),
+		TARGET_TEST(a_process_that_ends_while_suspended_leaves_a_unit_that_adds_up),
+		TARGET_TEST(requests_that_come_and_go_while_suspended_are_not_one),
+		TARGET_TEST(a_finish_is_answered_while_suspended),
+		TARGET_TEST(a_declined_unit_that_was_suspended_knows_its_cpu),
+		TARGET_TEST(over_any_history_all_units_add_up),
+	};
+
+	return cmocka_run_group_tests_name("target", tests, NULL, NULL);
+}
