@@ -222,6 +222,22 @@ static void bounds_that_make_no_tree_are_refused(void **state)
 	assert_null(tree);
 }
 
+static void renumbered_frames_are_found_by_their_new_numbers(void **state)
+{
+	_cleanup_(calltree_freep) struct calltree *tree = new_tree(1000);
+	uint32_t leaf = descend(tree, STACK(F(D, 3), F(B, 2), F(B, 1)));
+	/* B becomes A, D becomes B */
+	uint32_t numbers[] = {[FRAME_ROOT] = FRAME_ROOT, [B] = A, [D] = B};
+
+	calltree_node(tree, leaf)->samples = 7;
+	calltree_renumber_frames(tree, numbers);
+	assert_int_equal(descend(tree, STACK(F(B, 3), F(A, 2), F(A, 1))), leaf);
+	assert_int_equal(calltree_node(tree, leaf)->samples, 7);
+	assert_int_equal(calltree_count(tree), 4);
+	descend(tree, STACK(F(D, 3), F(B, 2), F(B, 1)));
+	assert_int_equal(calltree_count(tree), 7);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -236,6 +252,7 @@ int main(void)
 		cmocka_unit_test(hundred_thousand_random_stacks_agree_with_a_list_of_paths),
 		cmocka_unit_test(descending_known_stacks_takes_no_more_memory),
 		cmocka_unit_test(bounds_that_make_no_tree_are_refused),
+		cmocka_unit_test(renumbered_frames_are_found_by_their_new_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

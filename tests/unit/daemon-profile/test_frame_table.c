@@ -118,6 +118,54 @@ static void fixed_frames_have_their_names_and_are_found_by_them(void **state)
 	assert_int_equal(intern(table, "<unread>", "", 0), FRAME_UNREAD);
 }
 
+static void a_pruned_table_keeps_what_is_used_and_has_room_again(void **state)
+{
+	_cleanup_(frame_table_freep) struct frame_table *table = new_table(FRAME_FIRST_PHP + 4, 1 << 20);
+	uint32_t numbers[FRAME_FIRST_PHP + 4] = {0};
+
+	for (uint32_t line = 0; line < 6; line++)
+		intern(table, "f", "/a.php", line);
+	assert_int_equal(frame_table_overflows(table), 2);
+	numbers[FRAME_FIRST_PHP + 1] = numbers[FRAME_FIRST_PHP + 3] = 1;
+	assert_int_equal(frame_table_prune(table, numbers), 0);
+
+	assert_int_equal(frame_table_count(table), FRAME_FIRST_PHP + 2);
+	assert_int_equal(numbers[FRAME_ROOT], FRAME_ROOT);
+	assert_int_equal(numbers[FRAME_OTHER], FRAME_OTHER);
+	assert_int_equal(numbers[FRAME_FIRST_PHP + 1], FRAME_FIRST_PHP);
+	assert_int_equal(numbers[FRAME_FIRST_PHP + 3], FRAME_FIRST_PHP + 1);
+	assert_int_equal(frame_table_get(table, FRAME_FIRST_PHP)->line, 1);
+	assert_int_equal(frame_table_get(table, FRAME_FIRST_PHP + 1)->line, 3);
+	assert_string_equal(frame_table_get(table, FRAME_FIRST_PHP + 1)->file, "/a.php");
+	/* What was counted stays counted; what is new finds room. */
+	assert_int_equal(frame_table_overflows(table), 2);
+	assert_int_equal(intern(table, "f", "/a.php", 3), FRAME_FIRST_PHP + 1);
+	assert_int_equal(intern(table, "f", "/a.php", 5), FRAME_FIRST_PHP + 2);
+	assert_int_equal(frame_table_overflows(table), 2);
+}
+
+static void a_table_full_of_text_can_be_pruned_too(void **state)
+{
+	_cleanup_(frame_table_freep) struct frame_table *table = new_table(100000, 1 << 20);
+	static uint32_t numbers[100000];
+	char name[500] = "";
+
+	for (uint32_t line = 0; frame_table_overflows(table) == 0; line++) {
+		snprintf(name, sizeof(name), "%0*u", (int)sizeof(name) - 1, line);
+		intern(table, name, "/a.php", line);
+	}
+	/* All of it is in use: it stays, with its numbers. */
+	uint32_t count = frame_table_count(table);
+	for (uint32_t id = 0; id < count; id++)
+		numbers[id] = 1;
+	assert_int_equal(frame_table_prune(table, numbers), 0);
+	assert_int_equal(frame_table_count(table), count);
+	assert_int_equal(numbers[count - 1], count - 1);
+	memset(numbers, 0, sizeof(numbers));
+	assert_int_equal(frame_table_prune(table, numbers), 0);
+	assert_int_equal(frame_table_count(table), FRAME_FIRST_PHP);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -128,6 +176,8 @@ int main(void)
 		cmocka_unit_test(text_is_bounded_too),
 		cmocka_unit_test(a_cleared_table_knows_the_fixed_frames_alone),
 		cmocka_unit_test(fixed_frames_have_their_names_and_are_found_by_them),
+		cmocka_unit_test(a_pruned_table_keeps_what_is_used_and_has_room_again),
+		cmocka_unit_test(a_table_full_of_text_can_be_pruned_too),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
