@@ -41,8 +41,8 @@ int scout_new(const struct engine_options *options, struct mailbox *inbox, struc
 void scout_free(struct scout *scout);
 DEFINE_CLEANUP(struct scout, scout_free)
 
-/* The thread's function; returns after SCOUT_STOP. */
-void *scout_run(void *scout);
+/* The thread's function, @context is the scout; returns after SCOUT_STOP. */
+void *scout_run(void *context);
 
 /* For any thread. */
 struct refusals *scout_refusals(struct scout *scout);
