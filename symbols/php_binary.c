@@ -22,6 +22,7 @@
 #include "symbols/php_image.h"
 #include "symbols/php_self_test.h"
 #include "symbols/php_version.h"
+#include "symbols/printable.h"
 
 /* A process that executes another program meanwhile (FPM reloads that way) is looked at again, this often. */
 #define MAX_ATTEMPTS 3
@@ -52,20 +53,6 @@ __attribute__((format(printf, 3, 4))) static int refuse(
 	vsnprintf(e->why + prefix, e->why_bytes - (size_t)prefix, format, arguments);
 	va_end(arguments);
 	return result;
-}
-
-/* A process chooses its names: what isn't printable ASCII becomes '?'. */
-static void copy_printable(char *to, size_t bytes, const char *from)
-{
-	size_t i;
-
-	for (i = 0; i + 1 < bytes && from[i]; i++) {
-		if (from[i] >= ' ' && from[i] <= '~')
-			to[i] = from[i];
-		else
-			to[i] = '?';
-	}
-	to[i] = '\0';
 }
 
 static int refuse_unreadable(struct examination *e, int error)
@@ -114,7 +101,7 @@ static void read_program_name(pid_t pid, char *name, size_t bytes)
 	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
 	length = readlink(link, target, sizeof(target) - 1);
 	target[length > 0 ? length : 0] = '\0';
-	copy_printable(name, bytes, length > 0 ? target : "its program");
+	printable_copy(name, bytes, length > 0 ? target : "its program");
 }
 
 static int locate(struct examination *e)
@@ -141,7 +128,7 @@ static void note_addresses(struct examination *e)
 {
 	struct php_binary *binary = e->binary;
 
-	copy_printable(binary->path, sizeof(binary->path), e->image.php.mapping->path);
+	printable_copy(binary->path, sizeof(binary->path), e->image.php.mapping->path);
 	snprintf(binary->build_id, sizeof(binary->build_id), "%s", elf_image_build_id(e->image.php.image));
 	binary->executor_globals = php_image_address(&e->image, "executor_globals");
 	binary->compiler_globals = php_image_address(&e->image, "compiler_globals");
@@ -228,7 +215,7 @@ static void read_sapi_name(struct examination *e)
 		memory_read(e->memory, e->binary->sapi_module + e->binary->layout->sapi_module_name, &text,
 			sizeof(text)) == 0 &&
 		memory_read_string(e->memory, text, name, sizeof(name)) == 0)
-		copy_printable(e->binary->sapi, sizeof(e->binary->sapi), name);
+		printable_copy(e->binary->sapi, sizeof(e->binary->sapi), name);
 }
 
 static int prove(struct examination *e)

@@ -150,21 +150,21 @@ int proc_read_title(pid_t pid, char ret_title[PROC_TITLE_BYTES])
 	return 0;
 }
 
-int proc_read_executable(pid_t pid, char *ret_path, size_t path_bytes)
+int proc_read_executable(pid_t pid, char *ret_executable, size_t bytes)
 {
 	char link[PROC_PATH_BYTES];
 	const size_t mark = strlen(deleted_mark);
 	ssize_t length;
 
 	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
-	length = readlink(link, ret_path, path_bytes);
+	length = readlink(link, ret_executable, bytes);
 	if (length < 0)
 		return -errno;
-	if ((size_t)length >= path_bytes)
+	if ((size_t)length >= bytes)
 		return -ENAMETOOLONG;
-	ret_path[length] = '\0';
-	if ((size_t)length > mark && strcmp(ret_path + length - mark, deleted_mark) == 0)
-		ret_path[(size_t)length - mark] = '\0';
+	ret_executable[length] = '\0';
+	if ((size_t)length > mark && strcmp(ret_executable + length - mark, deleted_mark) == 0)
+		ret_executable[(size_t)length - mark] = '\0';
 	return 0;
 }
 
@@ -173,16 +173,4 @@ const char *proc_base_name(const char *path)
 	const char *slash = strrchr(path, '/');
 
 	return slash ? slash + 1 : path;
-}
-
-void proc_copy_name(char *ret_name, size_t name_bytes, const char *source)
-{
-	size_t length = 0;
-
-	for (; length < name_bytes - 1 && source[length]; length++) {
-		unsigned char byte = (unsigned char)source[length];
-
-		ret_name[length] = byte >= 0x20 && byte < 0x7f ? (char)byte : '?';
-	}
-	ret_name[length] = '\0';
 }

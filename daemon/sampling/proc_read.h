@@ -32,11 +32,7 @@ int proc_read_title(pid_t pid, char ret_title[PROC_TITLE_BYTES]);
 /* The path of the executable in the target's own mount namespace, without the " (deleted)" of one that was
  * replaced. -ENOENT for kernel threads, -EACCES without CAP_SYS_PTRACE, -ENAMETOOLONG when it does not fit.
  */
-int proc_read_executable(pid_t pid, char *ret_path, size_t path_bytes);
+int proc_read_executable(pid_t pid, char *ret_executable, size_t bytes);
 
 /* The part of @path behind its last slash. */
 const char *proc_base_name(const char *path);
-
-/* Copies a name that a process gave itself, cut to fit; every byte that isn't printable ASCII becomes '?',
- * because these names end in terminals and logs. */
-void proc_copy_name(char *ret_name, size_t name_bytes, const char *source);

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "symbols/cleanup.h"
+#include "symbols/printable.h"
 
 enum {
 	PID_FILE_BYTES = 32,
@@ -74,7 +75,7 @@ struct discovered selection_describe(
 		name = candidate->pool;
 	if (selector->pool[0])
 		name = selector->pool;
-	proc_copy_name(process.pool, sizeof(process.pool), name);
+	printable_copy(process.pool, sizeof(process.pool), name);
 	return process;
 }
 
