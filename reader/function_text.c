@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "reader/load.h"
+#include "reader/utf8.h"
 
 #define PAGE_BYTES 4096
 #define GUESS_BYTES 128 /* header included: most names, classes and paths */
@@ -35,39 +36,9 @@ uint32_t function_text_mark(const struct layout *layout, const uint8_t *header)
 	return (uint32_t)(mixed ^ mixed >> 32);
 }
 
-/* The length of the UTF-8 character at @bytes, of which @count are there; 0 if it is none (RFC 3629: no
- * overlong forms, no surrogates, nothing above U+10FFFF). */
-static size_t utf8_length(const uint8_t *bytes, size_t count)
+static size_t character_bytes(const uint8_t *bytes, size_t count)
 {
-	static const struct {
-		uint8_t first, last; /* of the leading byte */
-		uint8_t low, high;   /* of the second byte */
-		uint8_t length;
-	} forms[] = {
-		{0x00, 0x7f, 0, 0, 1},
-		{0xc2, 0xdf, 0x80, 0xbf, 2},
-		{0xe0, 0xe0, 0xa0, 0xbf, 3},
-		{0xe1, 0xec, 0x80, 0xbf, 3},
-		{0xed, 0xed, 0x80, 0x9f, 3},
-		{0xee, 0xef, 0x80, 0xbf, 3},
-		{0xf0, 0xf0, 0x90, 0xbf, 4},
-		{0xf1, 0xf3, 0x80, 0xbf, 4},
-		{0xf4, 0xf4, 0x80, 0x8f, 4},
-	};
-
-	for (size_t form = 0; form < sizeof(forms) / sizeof(forms[0]); form++) {
-		if (bytes[0] < forms[form].first || bytes[0] > forms[form].last)
-			continue;
-		if (forms[form].length > count)
-			return 0;
-		if (forms[form].length > 1 && (bytes[1] < forms[form].low || bytes[1] > forms[form].high))
-			return 0;
-		for (size_t i = 2; i < forms[form].length; i++)
-			if ((bytes[i] & 0xc0) != 0x80)
-				return 0;
-		return forms[form].length;
-	}
-	return 0;
+	return utf8_character_bytes((const char *)bytes, count);
 }
 
 /* Appends as much as fits, with room for an ellipsis left unless all fits. */
@@ -76,7 +47,7 @@ static void append(const uint8_t *bytes, size_t count, char *text, size_t size)
 	size_t used = strlen(text), cut_at = used;
 
 	for (size_t i = 0; i < count;) {
-		size_t length = utf8_length(bytes + i, count - i);
+		size_t length = character_bytes(bytes + i, count - i);
 		size_t needed = length > 0 ? length : ESCAPE_BYTES;
 
 		if (used + needed >= size) {
@@ -143,7 +114,7 @@ int function_text_tail(
 		return r;
 	text[0] = '\0';
 	for (size_t i = 0; i < count;) {
-		size_t length = utf8_length(bytes + i, count - i);
+		size_t length = character_bytes(bytes + i, count - i);
 
 		needed += length > 0 ? length : ESCAPE_BYTES;
 		i += length > 0 ? length : 1;
@@ -152,7 +123,7 @@ int function_text_tail(
 		/* Leave out characters in front until the rest and the ellipsis fit. */
 		memcpy(text, ELLIPSIS, ELLIPSIS_BYTES + 1);
 		while (count > 0 && needed + ELLIPSIS_BYTES >= size) {
-			size_t length = utf8_length(bytes, count);
+			size_t length = character_bytes(bytes, count);
 
 			needed -= length > 0 ? length : ESCAPE_BYTES;
 			bytes += length > 0 ? length : 1;

@@ -18,6 +18,8 @@
 #include <limits.h>
 #include <string.h>
 
+#include "reader/utf8.h"
+
 #define TRACEPARENT_VERSION "00"
 #define TRACE_ID_DIGITS 32
 #define SPAN_ID_DIGITS 16
@@ -153,39 +155,6 @@ static bool unit_type_value(struct cursor value, struct trace_context *context)
 	return true;
 }
 
-/* The length of the well-formed UTF-8 sequence at @at (Unicode 15, table 3-7: no overlong forms, no
- * surrogates), or 0. */
-static size_t utf8_sequence_bytes(const unsigned char *at, size_t bytes)
-{
-	unsigned char low = 0x80, high = 0xbf;
-	size_t length;
-
-	if (at[0] < 0x80)
-		return 1;
-	if (at[0] >= 0xc2 && at[0] <= 0xdf)
-		length = 2;
-	else if (at[0] >= 0xe0 && at[0] <= 0xef)
-		length = 3;
-	else if (at[0] >= 0xf0 && at[0] <= 0xf4)
-		length = 4;
-	else
-		return 0;
-	if (bytes < length)
-		return 0;
-	if (at[0] == 0xe0)
-		low = 0xa0;
-	else if (at[0] == 0xed)
-		high = 0x9f;
-	else if (at[0] == 0xf0)
-		low = 0x90;
-	else if (at[0] == 0xf4)
-		high = 0x8f;
-	for (size_t i = 1; i < length; i++, low = 0x80, high = 0xbf)
-		if (at[i] < low || at[i] > high)
-			return 0;
-	return length;
-}
-
 /* A name is shown on terminals and in logs, so C0, DEL and C1 control characters (U+0080 to U+009F, c2 80 to
  * c2 9f in UTF-8) are not of the grammar. */
 static bool name_value(struct cursor value, struct trace_context *context)
@@ -196,7 +165,7 @@ static bool name_value(struct cursor value, struct trace_context *context)
 	if (bytes == 0 || bytes > TRACE_CONTEXT_MAX_NAME_BYTES)
 		return false;
 	for (size_t i = 0, step; i < bytes; i += step) {
-		step = utf8_sequence_bytes(at + i, bytes - i);
+		step = utf8_character_bytes(value.at + i, bytes - i);
 		if (step == 0 || at[i] < 0x20 || at[i] == 0x7f || (at[i] == 0xc2 && at[i + 1] < 0xa0))
 			return false;
 	}

@@ -9,6 +9,7 @@
 
 #include "daemon/export/export.h"
 #include "daemon/export/json.h"
+#include "reader/utf8.h"
 
 /* cJSON prints 15 digits and is content when they are within a rounding error: from 4.5e15 on not all of the
  * digits a double has, and in exponent form, which is a float to PHP. */
@@ -42,36 +43,19 @@ bool json_add_null(cJSON *object, const char *key)
 	return cJSON_AddNullToObject(object, key);
 }
 
-/* The length of the UTF-8 character at @bytes, 0 if it is none (overlong forms and surrogates included). */
-static size_t character_bytes(const unsigned char *bytes)
+static size_t character_bytes(const char *text)
 {
-	unsigned char lead = bytes[0];
-
-	if (lead < 0x80)
-		return 1;
-	if (lead < 0xc2 || lead > 0xf4)
-		return 0;
-	size_t length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-	for (size_t i = 1; i < length; i++) {
-		if ((bytes[i] & 0xc0) != 0x80)
-			return 0;
-	}
-	if ((lead == 0xe0 && bytes[1] < 0xa0) || (lead == 0xed && bytes[1] > 0x9f) ||
-		(lead == 0xf0 && bytes[1] < 0x90) || (lead == 0xf4 && bytes[1] > 0x8f))
-		return 0;
-	return length;
+	return utf8_character_bytes(text, strnlen(text, UTF8_MAX_CHARACTER_BYTES));
 }
 
-static bool is_utf8(const char *value)
+static bool is_utf8(const char *text)
 {
-	const unsigned char *at = (const unsigned char *)value;
-
-	while (*at) {
-		size_t length = character_bytes(at);
+	while (*text) {
+		size_t length = character_bytes(text);
 
 		if (length == 0)
 			return false;
-		at += length;
+		text += length;
 	}
 	return true;
 }
@@ -82,13 +66,13 @@ bool json_add_string(cJSON *object, const char *key, const char *value)
 		return cJSON_AddStringToObject(object, key, value);
 
 	_cleanup_text_ struct text text = {0};
-	for (const unsigned char *at = (const unsigned char *)value; *at;) {
+	for (const char *at = value; *at;) {
 		size_t length = character_bytes(at);
 
 		if (length > 0)
-			text_append_bytes(&text, (const char *)at, length);
+			text_append_bytes(&text, at, length);
 		else
-			text_append(&text, "\\x%02X", *at);
+			text_append(&text, "\\x%02X", (unsigned char)*at);
 		at += length > 0 ? length : 1;
 	}
 	return text.error == 0 && cJSON_AddStringToObject(object, key, text.bytes);

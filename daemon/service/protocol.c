@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/service/utf8.h"
+#include "reader/utf8.h"
 
 #define EXACT_DIGITS 15               /* any number of so many digits is exact as a double */
 #define EXACT_LIMIT 9007199254740992. /* 2^53: the first whole number whose neighbour is not */

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "daemon/service/protocol.h"
-#include "daemon/service/utf8.h"
+#include "reader/utf8.h"
 
 static void parse(struct protocol_request *request, const char *line)
 {
@@ -304,22 +304,6 @@ static void pieces_full_of_quotes_stay_within_a_line(void **state)
 	cJSON_Delete(result);
 }
 
-static void utf8_is_what_the_unicode_standard_says(void **state)
-{
-	assert_int_equal(utf8_character_bytes("a", 1), 1);
-	assert_int_equal(utf8_character_bytes("\xc2\x80", 2), 2);
-	assert_int_equal(utf8_character_bytes("\xef\xbf\xbf", 3), 3);
-	assert_int_equal(utf8_character_bytes("\xf4\x8f\xbf\xbf", 4), 4);
-	assert_int_equal(utf8_character_bytes("\xc2\x80", 1), 0);         /* cut off */
-	assert_int_equal(utf8_character_bytes("\x80", 1), 0);             /* a continuation alone */
-	assert_int_equal(utf8_character_bytes("\xc1\xbf", 2), 0);         /* overlong */
-	assert_int_equal(utf8_character_bytes("\xe0\x9f\xbf", 3), 0);     /* overlong */
-	assert_int_equal(utf8_character_bytes("\xf0\x8f\xbf\xbf", 4), 0); /* overlong */
-	assert_int_equal(utf8_character_bytes("\xed\xa0\x80", 3), 0);     /* a surrogate */
-	assert_int_equal(utf8_character_bytes("\xf4\x90\x80\x80", 4), 0); /* beyond U+10FFFF */
-	assert_int_equal(utf8_character_bytes("\xf5\x80\x80\x80", 4), 0);
-}
-
 /* Deterministic, so that a failure is found again. */
 static uint32_t next_random(uint32_t *seed)
 {
@@ -366,7 +350,6 @@ int main(void)
 		cmocka_unit_test(bytes_that_are_not_utf8_become_replacement_characters),
 		cmocka_unit_test(a_long_result_comes_in_pieces_cut_between_characters),
 		cmocka_unit_test(pieces_full_of_quotes_stay_within_a_line),
-		cmocka_unit_test(utf8_is_what_the_unicode_standard_says),
 		cmocka_unit_test(damaged_requests_are_answered_or_refused_but_never_read_past),
 	};
 

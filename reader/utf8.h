@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * UTF-8, as far as the protocol needs it: is the next character one? Pure.
+ * Is the next character UTF-8? Pure.
  */
 #pragma once
 
 #include <stddef.h>
 
+#define UTF8_MAX_CHARACTER_BYTES 4
 #define UTF8_REPLACEMENT "\xEF\xBF\xBD" /* U+FFFD */
 
 /* How many bytes the character at @text takes (1 to 4), looking at no more than @bytes (at least 1); 0: it is

@@ -2,11 +2,11 @@
  *
  * UTF-8 after the table "Well-Formed UTF-8 Byte Sequences" of the Unicode standard (chapter 3.9): the first
  * byte says how many follow and which range the second may have; the others are 80…BF. That one look at the
- * second byte is what excludes overlong forms and surrogates. A JSON text must be UTF-8, but PHP's function
- * names and Linux's paths are just bytes, and so is what a client sends: both directions are checked with
- * this.
+ * second byte is what excludes overlong forms and surrogates. PHP's names and Linux's paths are just bytes,
+ * and so is what a script or a client sends, but a JSON text must be UTF-8 and a terminal wants it: all that
+ * comes in and goes out is looked at with this.
  */
-#include "daemon/service/utf8.h"
+#include "reader/utf8.h"
 
 #include <stdbool.h>
 
