@@ -18,6 +18,7 @@ SAMPLES = int(os.environ.get("E2E_SAMPLES", "200000"))
 
 
 MOST_TRIES = 6  # of one sample whose target moves
+ONCE = 0.02  # a function that is seen for the first time is named, which takes a call or two more
 
 
 def calls_per_sample(daemon, seconds=1.0):
@@ -44,7 +45,7 @@ def test_a_sample_of_a_running_worker_takes_at_most_three_calls(depth, build, ma
         connection.send(scripts / "deep.php", f"d={depth}&seconds=30")
         # the first samples learn where things are
         wait.until(lambda: daemon.targets()[0]["accounting"]["taken"] > 20, "the first samples")
-        assert calls_per_sample(daemon) <= 3.0
+        assert calls_per_sample(daemon) <= 3.0 + ONCE
 
 
 def test_a_sample_of_a_blocked_worker_takes_one_call(build, make_fpm, make_daemon, scripts, gate):
@@ -54,7 +55,7 @@ def test_a_sample_of_a_blocked_worker_takes_one_call(build, make_fpm, make_daemo
         connection.send(scripts / "deep.php", f"d=200&gate={gate.path}")
         gate.until_reached()
         wait.until(lambda: daemon.targets()[0]["accounting"]["unchanged"] > 5, "it to be proved unmoved")
-        assert calls_per_sample(daemon) <= 1.02
+        assert calls_per_sample(daemon) <= 1.0 + ONCE
         gate.open()
         connection.read()
 
@@ -62,10 +63,10 @@ def test_a_sample_of_a_blocked_worker_takes_one_call(build, make_fpm, make_daemo
 def test_an_idle_worker_takes_one_call(fpm, make_daemon):
     daemon = make_daemon(fpm, rate=200)
     wait.until(lambda: all(target["accounting"]["expected"] > 5 for target in daemon.targets()), "the first ticks")
-    assert calls_per_sample(daemon) <= 1.02
+    assert calls_per_sample(daemon) <= 1.0 + ONCE
 
 
-@pytest.mark.parametrize("what, most", [("running", 3.0), ("blocked", 1.02)])
+@pytest.mark.parametrize("what, most", [("running", 3.0 + ONCE), ("blocked", 1.0 + ONCE)])
 def test_strace_counts_the_same_calls(what, most, make_fpm, make_daemon, scripts, gate, place):
     fpm = make_fpm()
     daemon = make_daemon(fpm, sampling={"rate": 100, "max_depth": 512})
