@@ -231,26 +231,9 @@ const char *cli_take_pid(const char *text, void *into)
 	return NULL;
 }
 
-static const char *const order_names[] = {
-	[PROFILE_BY_SELF_WALL] = "self_wall",
-	[PROFILE_BY_TOTAL_WALL] = "total_wall",
-	[PROFILE_BY_SELF_CPU] = "self_cpu",
-	[PROFILE_BY_TOTAL_CPU] = "total_cpu",
-	[PROFILE_BY_SELF_SAMPLES] = "self_samples",
-};
-
 const char *cli_take_order(const char *text, void *into)
 {
-	for (size_t i = 0; i < sizeof(order_names) / sizeof(order_names[0]); i++) {
-		if (strcmp(text, order_names[i]) == 0) {
-			*(enum profile_order *)into = (enum profile_order)i;
-			return NULL;
-		}
-	}
-	return "self_wall, total_wall, self_cpu, total_cpu or self_samples";
-}
-
-const char *cli_order_name(enum profile_order order)
-{
-	return order_names[order];
+	return profile_order_parse(text, into) == 0
+		       ? NULL
+		       : "self_wall, total_wall, self_cpu, total_cpu or self_samples";
 }

@@ -62,5 +62,3 @@ const char *cli_take_rows(const char *text, void *into);   /* size_t: 1 to 1000 
 const char *cli_take_count(const char *text, void *into);  /* uint64_t: 1 to 1000000 */
 const char *cli_take_pid(const char *text, void *into);    /* pid_t: 1 and up */
 const char *cli_take_order(const char *text, void *into);  /* enum profile_order */
-
-const char *cli_order_name(enum profile_order order);

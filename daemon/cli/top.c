@@ -88,7 +88,7 @@ static cJSON *top_request(const struct top_options *options)
 	_cleanup_(cJSON_Deletep) cJSON *request = question_request(&options->question, "top");
 	bool ok = json_add_count(request, "n", options->rows);
 
-	ok &= json_add_string(request, "order", cli_order_name(options->order));
+	ok &= json_add_string(request, "order", profile_order_name(options->order));
 	return ok ? TAKE(request) : NULL;
 }
 

@@ -56,6 +56,11 @@ enum profile_order {
 	PROFILE_BY_SELF_SAMPLES
 };
 
+/* "self_wall" and so on, as the protocol and the command line have it. */
+const char *profile_order_name(enum profile_order order);
+/* -EINVAL: @name is none of them. */
+int profile_order_parse(const char *name, enum profile_order *ret_order);
+
 /* All functions but the root, ordered, largest first; ties by name. Freed with free(). -ENOMEM. */
 int profile_functions(const struct profile *profile, enum profile_order order,
 	struct profile_function **ret_functions, size_t *ret_count);

@@ -102,6 +102,30 @@ static uint64_t order_key(const struct profile_function *function, enum profile_
 	return 0;
 }
 
+static const char *const order_names[] = {
+	[PROFILE_BY_SELF_WALL] = "self_wall",
+	[PROFILE_BY_TOTAL_WALL] = "total_wall",
+	[PROFILE_BY_SELF_CPU] = "self_cpu",
+	[PROFILE_BY_TOTAL_CPU] = "total_cpu",
+	[PROFILE_BY_SELF_SAMPLES] = "self_samples",
+};
+
+const char *profile_order_name(enum profile_order order)
+{
+	return order_names[order];
+}
+
+int profile_order_parse(const char *name, enum profile_order *ret_order)
+{
+	for (size_t i = 0; i < sizeof(order_names) / sizeof(order_names[0]); i++) {
+		if (strcmp(name, order_names[i]) == 0) {
+			*ret_order = (enum profile_order)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
 struct comparison {
 	const struct function_name *frames;
 	enum profile_order order;

@@ -72,26 +72,15 @@ cJSON *verb_answer_targets(struct exchange *exchange, const struct verb_host *ho
 	return ok ? verb_wrap("targets", TAKE(list)) : NULL;
 }
 
-static const char *const order_names[] = {
-	[PROFILE_BY_SELF_WALL] = "self_wall",
-	[PROFILE_BY_TOTAL_WALL] = "total_wall",
-	[PROFILE_BY_SELF_CPU] = "self_cpu",
-	[PROFILE_BY_TOTAL_CPU] = "total_cpu",
-	[PROFILE_BY_SELF_SAMPLES] = "self_samples",
-};
-
 static enum profile_order top_order(struct protocol_request *request)
 {
 	const char *name = protocol_request_text(request, "order", 32);
+	enum profile_order order = PROFILE_BY_SELF_WALL;
 
-	if (!name)
-		return PROFILE_BY_SELF_WALL;
-	for (size_t i = 0; i < sizeof(order_names) / sizeof(order_names[0]); i++)
-		if (strcmp(name, order_names[i]) == 0)
-			return (enum profile_order)i;
-	protocol_request_fail(request, PROTOCOL_E_BAD_REQUEST,
-		"order: none of self_wall, total_wall, self_cpu, total_cpu, self_samples");
-	return PROFILE_BY_SELF_WALL;
+	if (name && profile_order_parse(name, &order) < 0)
+		protocol_request_fail(request, PROTOCOL_E_BAD_REQUEST,
+			"order: none of self_wall, total_wall, self_cpu, total_cpu, self_samples");
+	return order;
 }
 
 static size_t top_rows(struct protocol_request *request)
