@@ -13,11 +13,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 
 #include "daemon/cli/client.h"
 #include "daemon/export/export.h"
 #include "daemon/export/json.h"
+#include "daemon/sampling/clock.h"
 
 struct daemon_client {
 	int fd;
@@ -41,14 +41,6 @@ __attribute__((format(printf, 4, 5))) static int fail(
 	return error;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 const char *daemon_client_path(const char *asked_for)
 {
 	const char *from_environment = getenv(CLIENT_PATH_VARIABLE);
@@ -64,7 +56,7 @@ static bool wait_for(const struct daemon_client *client, short events)
 	struct pollfd pollfd = {.fd = client->fd, .events = events};
 
 	for (;;) {
-		uint64_t now = now_ns();
+		uint64_t now = monotonic_now_ns();
 
 		if (now >= client->deadline_ns)
 			return false;
@@ -194,7 +186,7 @@ static int greet(struct daemon_client *client, char *ret_why, size_t why_bytes)
 	const cJSON *protocol;
 	bool speaks_1 = false;
 
-	client->deadline_ns = now_ns() + client->timeout_ns;
+	client->deadline_ns = monotonic_now_ns() + client->timeout_ns;
 	int r = read_line(client, &line, ret_why, why_bytes);
 	if (r != 0)
 		return r;
@@ -338,7 +330,7 @@ int daemon_client_ask(struct daemon_client *client, const cJSON *request, cJSON 
 	_cleanup_text_ struct text whole = {0};
 	bool more = true;
 
-	client->deadline_ns = now_ns() + client->timeout_ns;
+	client->deadline_ns = monotonic_now_ns() + client->timeout_ns;
 	int r = send_request(client, request, ret_why, why_bytes);
 	while (r == 0 && more)
 		r = receive_piece(client, &whole, &more, ret_why, why_bytes);

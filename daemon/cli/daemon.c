@@ -21,12 +21,12 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/cli/cli.h"
 #include "daemon/cli/daemon_config.h"
 #include "daemon/cli/options.h"
+#include "daemon/sampling/clock.h"
 #include "daemon/sampling/engine.h"
 #include "daemon/service/activation.h"
 #include "daemon/service/log.h"
@@ -53,14 +53,6 @@ struct daemon {
 	struct refusal refusals[REFUSALS_KNOWN]; /* told in the log */
 	size_t refusal_count;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
-}
 
 static void tell_ready(const struct daemon *daemon)
 {
@@ -189,12 +181,13 @@ static bool handle_signal(struct daemon *daemon, int signals)
 static int keep_house(struct daemon *daemon, int signals)
 {
 	const uint64_t check_ns = daemon->notify.watchdog_ns / WATCHDOG_CHECKS;
-	uint64_t refusals_due_ns = now_ns(), check_due_ns = check_ns ? now_ns() : UINT64_MAX;
+	uint64_t refusals_due_ns = monotonic_now_ns(),
+		 check_due_ns = check_ns ? monotonic_now_ns() : UINT64_MAX;
 
 	for (;;) {
 		struct pollfd fds[] = {
 			{.fd = signals, .events = POLLIN}, {.fd = daemon->service_ended, .events = POLLIN}};
-		uint64_t now = now_ns(), due_ns;
+		uint64_t now = monotonic_now_ns(), due_ns;
 
 		if (now >= check_due_ns) {
 			if (engine_is_alive(daemon->engine))

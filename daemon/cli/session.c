@@ -13,13 +13,13 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/cli/cli.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/process.h"
 #include "daemon/cli/session.h"
+#include "daemon/sampling/clock.h"
 #include "daemon/sampling/engine.h"
 
 #define NS_PER_S UINT64_C(1000000000)
@@ -47,14 +47,6 @@ __attribute__((format(printf, 3, 4))) static int refuse(
 	vsnprintf(session->why, session->why_bytes, format, arguments);
 	va_end(arguments);
 	return status;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
 static void ending_signals(sigset_t *ret_set)
@@ -160,7 +152,7 @@ static void show_progress(struct session *session)
 	if (!order || !order->metrics)
 		return;
 	const struct accounting *accounting = &order->metrics->accounting;
-	uint64_t seconds = (now_ns() - session->start_ns + NS_PER_S / 2) / NS_PER_S;
+	uint64_t seconds = (monotonic_now_ns() - session->start_ns + NS_PER_S / 2) / NS_PER_S;
 	fprintf(stderr, "\r\x1b[K%" PRIu64 " s", seconds);
 	if (session->options->duration_ns > 0)
 		fprintf(stderr, " of %.3g s", (double)session->options->duration_ns / 1e9);
@@ -186,7 +178,7 @@ static void wait_for_end(struct session *session)
 	uint64_t next_progress_ns = session->start_ns + PROGRESS_NS;
 
 	for (;;) {
-		uint64_t now = now_ns();
+		uint64_t now = monotonic_now_ns();
 
 		if (now >= end_ns)
 			break;
@@ -244,7 +236,7 @@ static int measure(struct session *session, struct profile **ret_profile)
 		r = attach(session);
 	if (r != 0)
 		return r;
-	session->start_ns = now_ns();
+	session->start_ns = monotonic_now_ns();
 	wait_for_end(session);
 	r = check_seen(session);
 	return r == 0 ? take_profile(session, ret_profile) : r;

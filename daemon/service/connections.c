@@ -23,7 +23,7 @@
 
 void connection_note_activity(struct service *service, struct client *client)
 {
-	client->active_ns = service_now_ns();
+	client->active_ns = monotonic_now_ns();
 	TAILQ_REMOVE(&service->clients, client, clients);
 	TAILQ_INSERT_TAIL(&service->clients, client, clients);
 }
@@ -140,7 +140,7 @@ static void welcome(struct service *service, int connection)
 		turn_away(fd, "socket.max_clients is reached; try again later");
 		return;
 	}
-	error = quota_connect(service->quota, peer.uid, service_now_ns(), &user);
+	error = quota_connect(service->quota, peer.uid, monotonic_now_ns(), &user);
 	if (error) {
 		turn_away(fd, error == QUOTA_E_CONNECTIONS
 				      ? "your user has socket.max_clients_per_uid connections; close one"
@@ -154,7 +154,7 @@ static void welcome(struct service *service, int connection)
 	TAKE_FD(fd);
 	client->role = role;
 	client->watched = event.events;
-	client->active_ns = service_now_ns();
+	client->active_ns = monotonic_now_ns();
 	TAILQ_INSERT_TAIL(&service->clients, client, clients);
 	service->client_count++;
 	event.data.ptr = client;
@@ -186,7 +186,7 @@ void connections_accept(struct service *service)
 			continue;
 		if (errno == EAGAIN)
 			return;
-		service->accept_again_ns = service_now_ns() + ACCEPT_PAUSE_NS;
+		service->accept_again_ns = monotonic_now_ns() + ACCEPT_PAUSE_NS;
 		connections_watch_listener(service, false);
 		return;
 	}

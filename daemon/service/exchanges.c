@@ -71,7 +71,7 @@ static void take_request(struct service *service, struct client *client, const c
 	exchange->peer = client->peer;
 	exchange->role = client->role;
 	protocol_request_init(&exchange->request, line, bytes);
-	if (!quota_take_request(service->quota, client->user, service_now_ns())) {
+	if (!quota_take_request(service->quota, client->user, monotonic_now_ns())) {
 		exchange->request.error = PROTOCOL_OK; /* whatever else is wrong with it */
 		protocol_request_fail(&exchange->request, PROTOCOL_E_RATE_LIMITED,
 			"uid %u asks more than socket.requests_per_second_per_uid (%u); wait and ask again",

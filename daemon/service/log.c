@@ -16,7 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
+
+#include "daemon/sampling/clock.h"
 
 /* FNV-1a: no key, no table; two texts that collide cost one of them a line. */
 static uint64_t hash_of(const char *text)
@@ -87,7 +88,6 @@ static void make_printable(char *text)
 void log_say(struct log *log, enum log_priority priority, const char *format, ...)
 {
 	char text[LOG_LINE_BYTES], prefix[8] = "";
-	struct timespec now;
 	unsigned suppressed;
 	va_list arguments;
 
@@ -95,10 +95,8 @@ void log_say(struct log *log, enum log_priority priority, const char *format, ..
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
 	make_printable(text);
-	clock_gettime(CLOCK_MONOTONIC, &now);
 	pthread_mutex_lock(&log->lock);
-	if (log_filter_admit(&log->filter, text, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
-		    &suppressed)) {
+	if (log_filter_admit(&log->filter, text, monotonic_now_ns(), &suppressed)) {
 		if (log->is_journal)
 			snprintf(prefix, sizeof(prefix), "<%d>", (int)priority);
 		if (suppressed)

@@ -18,9 +18,9 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "daemon/sampling/clock.h"
 #include "symbols/cleanup.h"
 
 #define SEND_TIMEOUT_S 1
@@ -118,12 +118,10 @@ int notify_ready(const struct notify *notify, const char *status)
 int notify_reloading(const struct notify *notify)
 {
 	char message[MESSAGE_BYTES];
-	struct timespec now;
 
 	/* The time lets the manager tell this reload's READY=1 from an earlier one's. */
-	clock_gettime(CLOCK_MONOTONIC, &now);
 	snprintf(message, sizeof(message), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
-		(uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / NS_PER_US);
+		monotonic_now_ns() / NS_PER_US);
 	return tell(notify, message);
 }
 

@@ -17,7 +17,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <time.h>
 
 #include "daemon/service/service_state.h"
 #include "daemon/service/verbs.h"
@@ -26,14 +25,6 @@
 #define PENDING_ANSWERS_PER_USER 4 /* one user's unread bytes, in max_pending_bytes */
 #define STOP_GRACE_NS SECOND_NS
 #define DRAIN_GRACE_NS SECOND_NS /* for orders that the engine still has when the service is freed */
-
-uint64_t service_now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * SECOND_NS + (uint64_t)time.tv_nsec;
-}
 
 struct authority_rules service_authority_rules(const struct service *service)
 {
@@ -81,7 +72,7 @@ static void begin_stop(struct service *service)
 	struct client *client, *next;
 	size_t count;
 
-	service->stop_by_ns = service_now_ns() + STOP_GRACE_NS;
+	service->stop_by_ns = monotonic_now_ns() + STOP_GRACE_NS;
 	epoll_ctl(service->epoll_fd, EPOLL_CTL_DEL, service->listener.fd, NULL);
 	/* exchanges_serve() moves the client it serves to the end of the list: each is to be met once. */
 	count = service->client_count;
@@ -195,7 +186,7 @@ static void end_turn(struct service *service)
 	while (ready-- > 0 && (client = TAILQ_FIRST(&service->ready)))
 		exchanges_serve(service, client);
 
-	now_ns = service_now_ns();
+	now_ns = monotonic_now_ns();
 	drop_silent(service, now_ns);
 	if (service->accept_again_ns && service->accept_again_ns <= now_ns && !service->stop_by_ns) {
 		service->accept_again_ns = 0;
@@ -215,7 +206,7 @@ int service_run(struct service *service)
 
 	while (!service->stop_by_ns || service->client_count > 0) {
 		int count = epoll_wait(
-			service->epoll_fd, events, EVENTS_PER_TURN, wait_ms(service, service_now_ns()));
+			service->epoll_fd, events, EVENTS_PER_TURN, wait_ms(service, monotonic_now_ns()));
 
 		if (count < 0 && errno != EINTR)
 			return -errno;
@@ -328,10 +319,10 @@ int service_new(const struct service_options *options, const struct service_hook
 static bool drain(struct service *service)
 {
 	struct pollfd pollfd = {.fd = mailbox_fd(service->mailbox), .events = POLLIN};
-	uint64_t give_up_ns = service_now_ns() + DRAIN_GRACE_NS;
+	uint64_t give_up_ns = monotonic_now_ns() + DRAIN_GRACE_NS;
 
 	exchanges_take_mail(service);
-	while (service->awaited > 0 && service_now_ns() < give_up_ns) {
+	while (service->awaited > 0 && monotonic_now_ns() < give_up_ns) {
 		poll(&pollfd, 1, 50);
 		exchanges_take_mail(service);
 	}

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "daemon/sampling/clock.h"
 #include "daemon/service/client.h"
 #include "daemon/service/protocol.h"
 #include "daemon/service/service.h"
@@ -42,7 +43,6 @@ struct service {
 	struct service_options news; /* given to service_reconfigure(), not taken yet */
 };
 
-uint64_t service_now_ns(void); /* CLOCK_MONOTONIC */
 struct authority_rules service_authority_rules(const struct service *service);
 
 /* connections.c */
