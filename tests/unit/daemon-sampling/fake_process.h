@@ -7,7 +7,14 @@
 #pragma once
 
 #include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "daemon/sampling/clock.h"
 #include "daemon/sampling/sampling.h"
@@ -243,4 +250,36 @@ static inline enum target_fate fake_tick(struct target *target, struct sampling 
 	struct cadence_due due = {.expected = 1};
 
 	return target_tick(target, sampling, &due);
+}
+
+/* ---- sums ---- */
+
+/* All nodes of @function together. */
+static inline struct profile_node time_of(const struct profile *profile, const char *function)
+{
+	struct profile_node sum = {0};
+
+	for (size_t i = 0; i < profile->node_count; i++) {
+		const struct profile_node *node = &profile->nodes[i];
+
+		if (strcmp(profile->frames[node->frame].name, function) != 0)
+			continue;
+		sum.samples += node->samples;
+		sum.wall_ns += node->wall_ns;
+		sum.cpu_ns += node->cpu_ns;
+	}
+	return sum;
+}
+
+/* The tree adds up to what the unit says of itself. */
+static inline void assert_conserved(const struct unit_result *unit)
+{
+	struct profile_node sum = profile_sum(unit->profile);
+
+	assert_int_equal(sum.wall_ns, unit->duration_ns);
+	assert_int_equal(sum.cpu_ns, unit->cpu_ns);
+	assert_int_equal(sum.queue_ns, unit->queue_ns);
+	assert_true(accounting_is_balanced(&unit->accounting));
+	assert_int_equal(sum.samples,
+		unit->accounting.taken + unit->accounting.unchanged + unit->accounting.torn_lost);
 }

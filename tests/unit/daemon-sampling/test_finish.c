@@ -3,13 +3,6 @@
  * finish: which unit it ends, with what in it, and what may open afterwards.
  */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <cmocka.h>
 
 #include "fake_process.h"
 
@@ -82,15 +75,6 @@ static void assert_no_unit(uint64_t handle, const char *text)
 
 	assert_int_equal(finish(handle, text, &none), ORDER_E_NO_UNIT);
 	assert_null(none);
-}
-
-static void assert_conserved(const struct unit_result *unit)
-{
-	struct profile_node sum = profile_sum(unit->profile);
-
-	assert_int_equal(sum.wall_ns, unit->duration_ns);
-	assert_int_equal(sum.cpu_ns, unit->cpu_ns);
-	assert_true(accounting_is_balanced(&unit->accounting));
 }
 
 /* ---- which unit ---- */

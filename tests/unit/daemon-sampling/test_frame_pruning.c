@@ -2,13 +2,6 @@
  *
  * A frame table full of code that nobody runs any more.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <cmocka.h>
 
 #include "daemon/sampling/frame_pruning.h"
 #include "fake_process.h"

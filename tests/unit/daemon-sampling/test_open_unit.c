@@ -2,13 +2,6 @@
  *
  * A unit from its beginning to its result: labels, adoption, what is thrown away, and sums that are exact.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <cmocka.h>
 
 #include "fake_process.h"
 
@@ -65,32 +58,6 @@ static struct unit_result *end(void)
 	return result;
 }
 
-static struct profile_node time_of(const struct unit_result *result, const char *function)
-{
-	struct profile_node sum = {0};
-
-	for (size_t i = 0; i < result->profile->node_count; i++) {
-		const struct profile_node *node = &result->profile->nodes[i];
-
-		if (strcmp(result->profile->frames[node->frame].name, function) != 0)
-			continue;
-		sum.samples += node->samples;
-		sum.wall_ns += node->wall_ns;
-		sum.cpu_ns += node->cpu_ns;
-	}
-	return sum;
-}
-
-/* The tree adds up to what the unit says of itself. */
-static void assert_conserved(const struct unit_result *result)
-{
-	struct profile_node sum = profile_sum(result->profile);
-
-	assert_int_equal(sum.wall_ns, result->duration_ns);
-	assert_int_equal(sum.cpu_ns, result->cpu_ns);
-	assert_int_equal(sum.queue_ns, result->queue_ns);
-}
-
 static void a_unit_lasts_from_its_beginning_to_its_end_and_its_tree_adds_up(void **state)
 {
 	begin(true);
@@ -108,10 +75,10 @@ static void a_unit_lasts_from_its_beginning_to_its_end_and_its_tree_adds_up(void
 	assert_int_equal(result->duration_ns, 27 * MS);
 	assert_int_equal(result->cpu_ns, 17 * MS);
 	assert_int_equal(result->queue_ns, 2 * MS);
-	assert_int_equal(time_of(result, "hot").wall_ns, 19 * MS);
-	assert_int_equal(time_of(result, "hot").cpu_ns, 17 * MS);
-	assert_int_equal(time_of(result, "wait").wall_ns, 8 * MS);
-	assert_int_equal(time_of(result, "wait").cpu_ns, 0);
+	assert_int_equal(time_of(result->profile, "hot").wall_ns, 19 * MS);
+	assert_int_equal(time_of(result->profile, "hot").cpu_ns, 17 * MS);
+	assert_int_equal(time_of(result->profile, "wait").wall_ns, 8 * MS);
+	assert_int_equal(time_of(result->profile, "wait").cpu_ns, 0);
 	assert_int_equal(profile_sum(result->profile).samples, 3);
 	assert_int_equal(result->profile->duration_ns, 27 * MS);
 	assert_int_equal(result->profile->period_ns, 10 * MS);
@@ -170,8 +137,8 @@ static void adoption_keeps_what_was_collected_and_applies_the_labels(void **stat
 	assert_int_equal(result->type, UNIT_SCHEDULE);
 	assert_int_equal(result->max_depth, 7);
 	assert_int_equal(result->duration_ns, 20 * MS);
-	assert_int_equal(time_of(result, "before").samples, 1);
-	assert_int_equal(time_of(result, "after").samples, 1);
+	assert_int_equal(time_of(result->profile, "before").samples, 1);
+	assert_int_equal(time_of(result->profile, "after").samples, 1);
 	assert_conserved(result);
 }
 
@@ -224,8 +191,8 @@ static void nothing_of_a_thrown_away_tree_is_left_for_the_next_unit(void **state
 	sample("mine", true);
 
 	_cleanup_(unit_result_freep) struct unit_result *result = end();
-	assert_int_equal(time_of(result, "secret").samples, 0);
-	assert_int_equal(time_of(result, "mine").cpu_ns, 10 * MS);
+	assert_int_equal(time_of(result->profile, "secret").samples, 0);
+	assert_int_equal(time_of(result->profile, "mine").cpu_ns, 10 * MS);
 	assert_conserved(result);
 }
 
@@ -249,10 +216,10 @@ static void past_its_limit_an_automatic_unit_stops_collecting_and_keeps_what_it_
 	assert_true(result->profiling);
 	assert_int_equal(result->duration_ns, 41 * MS);
 	assert_int_equal(result->cpu_ns, 31 * MS);
-	assert_int_equal(time_of(result, "hot").samples, 2);
-	assert_int_equal(time_of(result, "hot").wall_ns, 11 * MS);
-	assert_int_equal(time_of(result, "<unread>").wall_ns, 30 * MS);
-	assert_int_equal(time_of(result, "<unread>").cpu_ns, 20 * MS);
+	assert_int_equal(time_of(result->profile, "hot").samples, 2);
+	assert_int_equal(time_of(result->profile, "hot").wall_ns, 11 * MS);
+	assert_int_equal(time_of(result->profile, "<unread>").wall_ns, 30 * MS);
+	assert_int_equal(time_of(result->profile, "<unread>").cpu_ns, 20 * MS);
 	assert_conserved(result);
 }
 

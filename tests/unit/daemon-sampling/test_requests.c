@@ -3,13 +3,6 @@
  * How requests and units come and go on a target, told by ticks on a process and a clock of the test's own.
  */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <cmocka.h>
 
 #include "fake_process.h"
 
@@ -73,34 +66,6 @@ static const struct unit_result *ended(void)
 	return unit;
 }
 
-static struct profile_node time_of(const struct unit_result *unit, const char *function)
-{
-	struct profile_node sum = {0};
-
-	for (size_t i = 0; i < unit->profile->node_count; i++) {
-		const struct profile_node *node = &unit->profile->nodes[i];
-
-		if (strcmp(unit->profile->frames[node->frame].name, function) != 0)
-			continue;
-		sum.samples += node->samples;
-		sum.wall_ns += node->wall_ns;
-		sum.cpu_ns += node->cpu_ns;
-	}
-	return sum;
-}
-
-static void assert_conserved(const struct unit_result *unit)
-{
-	struct profile_node sum = profile_sum(unit->profile);
-
-	assert_int_equal(sum.wall_ns, unit->duration_ns);
-	assert_int_equal(sum.cpu_ns, unit->cpu_ns);
-	assert_int_equal(sum.queue_ns, unit->queue_ns);
-	assert_true(accounting_is_balanced(&unit->accounting));
-	assert_int_equal(sum.samples,
-		unit->accounting.taken + unit->accounting.unchanged + unit->accounting.torn_lost);
-}
-
 /* ---- requests ---- */
 
 static void an_automatic_unit_begins_with_its_request_and_ends_with_it(void **state)
@@ -127,7 +92,7 @@ static void an_automatic_unit_begins_with_its_request_and_ends_with_it(void **st
 	assert_int_equal(ended()->type, UNIT_HTTP);
 	assert_string_equal(ended()->path, "/cart");
 	assert_int_equal(ended()->accounting.expected, 2);
-	assert_int_equal(time_of(ended(), "hot").samples, 2);
+	assert_int_equal(time_of(ended()->profile, "hot").samples, 2);
 	assert_conserved(ended());
 }
 
@@ -150,8 +115,8 @@ static void a_request_seen_first_in_its_middle_says_how_long_it_was_before(void 
 	tick();
 	assert_int_equal(ended()->duration_ns, 60 * MS);
 	assert_int_equal(ended()->cpu_ns, 10 * MS);
-	assert_int_equal(time_of(ended(), "<unread>").wall_ns, 50 * MS);
-	assert_int_equal(time_of(ended(), "hot").wall_ns, 10 * MS);
+	assert_int_equal(time_of(ended()->profile, "<unread>").wall_ns, 50 * MS);
+	assert_int_equal(time_of(ended()->profile, "hot").wall_ns, 10 * MS);
 	assert_conserved(ended());
 }
 
@@ -201,14 +166,14 @@ static void two_requests_in_a_row_are_two_units_and_their_cpu_adds_up(void **sta
 	assert_int_equal(ended()->duration_ns, 19 * MS);
 	assert_int_equal(ended()->cpu_ns, 19 * MS);
 	assert_string_equal(ended()->path, "/one");
-	assert_int_equal(time_of(ended(), "b").samples, 0);
+	assert_int_equal(time_of(ended()->profile, "b").samples, 0);
 	assert_conserved(ended());
 	fake_idle();
 	tick();
 	assert_string_equal(ended()->path, "/two");
 	assert_int_equal(ended()->duration_ns, 7 * MS);
 	assert_int_equal(ended()->cpu_ns, 7 * MS);
-	assert_int_equal(time_of(ended(), "a").samples, 0);
+	assert_int_equal(time_of(ended()->profile, "a").samples, 0);
 	assert_conserved(ended());
 	assert_int_equal(fake.clocks.run_ns - run_ns, 26 * MS);
 }
@@ -223,7 +188,7 @@ static void php_at_work_without_a_function_does_not_end_a_request(void **state)
 	assert_true(target->unit.open);
 	fake_idle();
 	tick();
-	assert_int_equal(time_of(ended(), "<engine>").samples, 1);
+	assert_int_equal(time_of(ended()->profile, "<engine>").samples, 1);
 	assert_conserved(ended());
 }
 
@@ -271,7 +236,7 @@ static void the_first_context_adopts_the_automatic_unit(void **state)
 	assert_int_equal(ended()->duration_ns, 16 * MS);
 	assert_true(ended()->automatic);
 	assert_true(ended()->adopted);
-	assert_int_equal(time_of(ended(), "hot").samples, 2);
+	assert_int_equal(time_of(ended()->profile, "hot").samples, 2);
 	assert_conserved(ended());
 }
 
@@ -300,7 +265,7 @@ static void a_second_context_abandons_the_first_unit_where_its_handle_says(void 
 	assert_int_equal(ended()->duration_ns, 6 * MS);
 	assert_int_equal(ended()->type, UNIT_QUEUE);
 	assert_string_equal(ended()->trace_id, "1af7651916cd43dd8448eb211c80319c");
-	assert_int_equal(time_of(ended(), "a").samples, 0);
+	assert_int_equal(time_of(ended()->profile, "a").samples, 0);
 	assert_conserved(ended());
 }
 

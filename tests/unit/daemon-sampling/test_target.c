@@ -2,13 +2,6 @@
  *
  * Ticks: what each of them finds, proves, charges and accounts for; and what is neither ticked nor charged.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <cmocka.h>
 
 #include "fake_process.h"
 
@@ -51,31 +44,6 @@ static const struct unit_result *ended(void)
 
 	assert_non_null(unit);
 	return unit;
-}
-
-static struct profile_node time_of(const struct profile *profile, const char *function)
-{
-	struct profile_node sum = {0};
-
-	for (size_t i = 0; i < profile->node_count; i++) {
-		const struct profile_node *node = &profile->nodes[i];
-
-		if (strcmp(profile->frames[node->frame].name, function) != 0)
-			continue;
-		sum.samples += node->samples;
-		sum.wall_ns += node->wall_ns;
-		sum.cpu_ns += node->cpu_ns;
-	}
-	return sum;
-}
-
-static void assert_conserved(const struct unit_result *unit)
-{
-	struct profile_node sum = profile_sum(unit->profile);
-
-	assert_int_equal(sum.wall_ns, unit->duration_ns);
-	assert_int_equal(sum.cpu_ns, unit->cpu_ns);
-	assert_true(accounting_is_balanced(&unit->accounting));
 }
 
 static struct profile *window(void)
@@ -303,126 +271,6 @@ static void a_reset_empties_the_window_and_leaves_the_unit(void **state)
 	assert_conserved(ended());
 }
 
-/* ---- suspended ---- */
-
-static void suspended_time_is_unread_in_the_unit_and_not_in_the_window(void **state)
-{
-	tick();
-	begin_request("/cart");
-	fake_run(2 * MS);
-	target_suspend(target);
-	target_suspend(target);
-	fake_run(30 * MS);
-	fake_sleep(20 * MS);
-	target_resume(target, &sampling);
-	target_resume(target, &sampling);
-	fake_run(10 * MS);
-	tick();
-	fake_idle();
-	tick();
-
-	assert_int_equal(ended()->duration_ns, 72 * MS);
-	assert_int_equal(ended()->cpu_ns, 52 * MS);
-	assert_int_equal(time_of(ended()->profile, "<unread>").wall_ns, 50 * MS);
-	assert_int_equal(time_of(ended()->profile, "<unread>").cpu_ns, 30 * MS);
-	assert_int_equal(time_of(ended()->profile, "hot").wall_ns, 22 * MS);
-	assert_int_equal(ended()->accounting.expected, 2);
-	assert_conserved(ended());
-	_cleanup_(profile_freep) struct profile *profile = window();
-	assert_int_equal(profile_sum(profile).wall_ns, 22 * MS);
-	assert_int_equal(time_of(profile, "<unread>").wall_ns, 0);
-}
-
-static void a_process_that_ends_while_suspended_leaves_a_unit_that_adds_up(void **state)
-{
-	tick();
-	begin_request("/cart");
-	fake_run(5 * MS);
-	target_suspend(target);
-	fake_sleep(100 * MS);
-	target_free(target, &sampling);
-	target = NULL;
-	assert_int_equal(ended()->duration_ns, 15 * MS);
-	assert_int_equal(ended()->cpu_ns, 15 * MS);
-	assert_conserved(ended());
-}
-
-static void requests_that_come_and_go_while_suspended_are_not_one(void **state)
-{
-	tick();
-	begin_request("/one");
-	fake_run(5 * MS);
-	target_suspend(target);
-	fake_run(15 * MS);
-	fake_request("/three", fake.now_ns);
-	fake_run(20 * MS);
-	target_resume(target, &sampling);
-	assert_string_equal(ended()->path, "/one");
-	assert_int_equal(ended()->duration_ns, 30 * MS);
-	assert_conserved(ended());
-	fake_run(10 * MS);
-	tick();
-	fake_idle();
-	tick();
-	assert_string_equal(ended()->path, "/three");
-	assert_int_equal(ended()->duration_ns, 30 * MS);
-	assert_int_equal(ended()->cpu_ns, 30 * MS);
-	assert_int_equal(time_of(ended()->profile, "<unread>").wall_ns, 20 * MS);
-	assert_conserved(ended());
-	_cleanup_(profile_freep) struct profile *profile = window();
-	assert_int_equal(profile_sum(profile).wall_ns, 25 * MS);
-}
-
-static void a_finish_is_answered_while_suspended(void **state)
-{
-	_cleanup_(unit_result_freep) struct unit_result *unit = NULL, *next = NULL;
-
-	tick();
-	begin_request("/cart");
-	target_suspend(target);
-	fake_run(20 * MS);
-	assert_int_equal(target_finish(target, &sampling, 0, NULL, &unit), ORDER_OK);
-	assert_int_equal(unit->duration_ns, 30 * MS);
-	assert_int_equal(unit->cpu_ns, 30 * MS);
-	assert_int_equal(time_of(unit->profile, "<unread>").cpu_ns, 20 * MS);
-	assert_conserved(unit);
-	/* Another request begins, which finish is the first to see. */
-	fake_request("/next", fake.now_ns);
-	fake_run(4 * MS);
-	assert_int_equal(target_finish(target, &sampling, 77, NULL, &next), ORDER_E_NO_UNIT);
-	assert_true(target->unit.open);
-	assert_false(target->window.open);
-	fake_run(6 * MS);
-	target_resume(target, &sampling);
-	fake_idle();
-	tick();
-	assert_string_equal(ended()->path, "/next");
-	assert_int_equal(time_of(ended()->profile, "<unread>").wall_ns, 10 * MS);
-	assert_conserved(ended());
-	_cleanup_(profile_freep) struct profile *profile = window();
-	assert_int_equal(profile_sum(profile).wall_ns, 10 * MS);
-}
-
-static void a_declined_unit_that_was_suspended_knows_its_cpu(void **state)
-{
-	tick();
-	begin_request("/cart");
-	fake_set_global("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00");
-	fake_run(10 * MS);
-	tick();
-	target_suspend(target);
-	fake_run(10 * MS);
-	target_resume(target, &sampling);
-	fake_run(10 * MS);
-	tick();
-	fake_idle();
-	tick();
-	assert_null(ended()->profile);
-	assert_int_equal(ended()->duration_ns, 40 * MS);
-	assert_int_equal(ended()->cpu_ns, 40 * MS);
-	assert_int_equal(ended()->accounting.expected, 0);
-}
-
 /* ---- over any history ---- */
 
 static uint64_t draw(uint64_t *random, uint64_t below)
@@ -518,11 +366,6 @@ int main(void)
 		TARGET_TEST(a_window_holds_requests_and_nothing_between_them),
 		TARGET_TEST(a_window_of_a_request_seen_in_its_middle_begins_with_the_look),
 		TARGET_TEST(a_reset_empties_the_window_and_leaves_the_unit),
-		TARGET_TEST(suspended_time_is_unread_in_the_unit_and_not_in_the_window),
-		TARGET_TEST(a_process_that_ends_while_suspended_leaves_a_unit_that_adds_up),
-		TARGET_TEST(requests_that_come_and_go_while_suspended_are_not_one),
-		TARGET_TEST(a_finish_is_answered_while_suspended),
-		TARGET_TEST(a_declined_unit_that_was_suspended_knows_its_cpu),
 		TARGET_TEST(over_any_history_all_units_add_up),
 	};
 

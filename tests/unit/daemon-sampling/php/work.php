@@ -1,0 +1,21 @@
+<?php
+// SPDX-License-Identifier: MIT
+// Works for 4 ms and sleeps for 6, for ever.
+
+function hot(): void
+{
+    $until = hrtime(true) + 4000000;
+    while (hrtime(true) < $until) {
+    }
+}
+
+function nap(): void
+{
+    usleep(6000);
+}
+
+echo "READY\n";
+while (true) {
+    hot();
+    nap();
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which processes the engine takes up and lets go: by selectors, by order, and when they end.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "engine_fixture.h"
+
+static void other_selectors_rename_a_target_and_keep_it(void **state)
+{
+	struct selector selector = {.kind = SELECT_PID, .pid = php.pid, .pool = "one"};
+
+	assert_int_equal(engine_select(engine, &selector, 1), 0);
+	await(is_target_count, 1);
+	assert_string_equal(report(php.pid).pool, "one");
+	await(is_expected, 20);
+	snprintf(selector.pool, sizeof(selector.pool), "two");
+	selector.period_ns = 4 * MS;
+	assert_int_equal(engine_select(engine, &selector, 1), 0);
+	/* An order behind it: it has been taken by then. */
+	assert_int_equal(error_of(new_order(ORDER_WORKER, 1)), ORDER_E_NOT_A_TARGET);
+	assert_string_equal(report(php.pid).pool, "two");
+	assert_int_equal(report(php.pid).period_ns, 4 * MS);
+	assert_true(report(php.pid).accounting.expected >= 20);
+	assert_int_equal(engine_select(engine, &selector, 0), 0);
+	await(is_target_count, 0);
+}
+
+static atomic_bool is_flood_over;
+
+/* Asks for the unit of a process that is no target, all the time. */
+static void *flood(void *context)
+{
+	_cleanup_(mailbox_freep) struct mailbox *mailbox = NULL;
+
+	if (mailbox_new(&mailbox) < 0)
+		return NULL;
+	while (!atomic_load(&is_flood_over)) {
+		_cleanup_(order_freep) struct order *order = NULL;
+
+		if (order_new(ORDER_FINISH, &order) < 0)
+			return NULL;
+		order->pid = 1;
+		if (engine_ask(engine, order, DEADLINE_NS) < 0 || order->error != ORDER_E_NOT_A_TARGET)
+			return "unexpected";
+	}
+	return NULL;
+}
+
+static void however_much_mail_there_is_new_processes_are_found(void **state)
+{
+	struct selector selector = {.kind = SELECT_EXECUTABLE};
+	struct live_php other;
+	pthread_t thread;
+	void *failure;
+
+	snprintf(selector.pattern, sizeof(selector.pattern), "*/php8.2");
+	snprintf(selector.pool, sizeof(selector.pool), "cli");
+	assert_int_equal(engine_select(engine, &selector, 1), 0);
+	atomic_store(&is_flood_over, false);
+	assert_int_equal(pthread_create(&thread, NULL, flood, NULL), 0);
+	assert_int_equal(live_start(&other, &build, (const char *[]){NULL}, WORK, NULL), 0);
+
+	uint64_t give_up_ns = monotonic_now_ns() + DEADLINE_NS;
+	size_t found = 0;
+	while (!found && monotonic_now_ns() < give_up_ns) {
+		_cleanup_(order_freep) struct order *order = ask(new_order(ORDER_TARGETS, other.pid));
+
+		found = order->target_count;
+		live_pause();
+	}
+	atomic_store(&is_flood_over, true);
+	pthread_join(thread, &failure);
+	live_stop(&other);
+	assert_int_equal(found, 1);
+	assert_null(failure);
+}
+
+/* ---- attach and detach ---- */
+
+static void a_detached_process_is_let_go_and_its_unit_kept(void **state)
+{
+	attach(php.pid);
+	await(is_expected, 10);
+	order_free(ask(new_order(ORDER_DETACH, php.pid)));
+	assert_int_equal(count_targets(), 0);
+
+	_cleanup_(order_freep) struct order *units = new_order(ORDER_UNITS, php.pid);
+	units->limit = UINT32_MAX;
+	ask(units);
+	assert_int_equal(units->unit_count, 1);
+	assert_true(units->units[0]->automatic);
+	assert_int_equal(units->units[0]->type, UNIT_COMMAND);
+	assert_true(accounting_is_balanced(&units->units[0]->accounting));
+	assert_int_equal(error_of(new_order(ORDER_DETACH, php.pid)), ORDER_E_NOT_FOUND);
+}
+
+static bool is_unit_count(uint64_t count)
+{
+	_cleanup_(order_freep) struct order *units = new_order(ORDER_UNITS, 0);
+
+	units->limit = 1000;
+	ask(units);
+	return units->unit_count == count;
+}
+
+static void units_kept_too_long_go_while_sampling_goes_on(void **state)
+{
+	struct engine_options with = options();
+	struct live_php other;
+
+	with.retained_ns = 1 * MS;
+	assert_int_equal(engine_reconfigure(engine, &with), 0);
+	assert_int_equal(live_start(&other, &build, (const char *[]){NULL}, WORK, NULL), 0);
+	attach(php.pid);
+	attach(other.pid);
+	await(is_expected, 10);
+	live_stop(&other);
+	await(is_target_count, 1);
+	await(is_unit_count, 0);
+}
+
+static void what_a_process_did_outlives_it(void **state)
+{
+	struct live_php other;
+	uint64_t ticks;
+
+	assert_int_equal(live_start(&other, &build, (const char *[]){NULL}, WORK, NULL), 0);
+	attach(other.pid);
+	await(is_expected, 50);
+	ticks = expected_ticks();
+	live_stop(&other);
+	await(is_target_count, 0);
+	_cleanup_(profile_freep) struct profile *left = profile();
+	assert_true(left->accounting.expected >= ticks);
+	assert_true(share_of(left, "hot").total_samples > 0);
+	/* The number may be another's by now: it can be attached anew, which it can't while it is nobody's.
+	 */
+	assert_int_equal(error_of(new_order(ORDER_ATTACH, other.pid)), ORDER_E_NOT_A_TARGET);
+}
+
+static void a_process_that_is_no_php_is_refused_with_the_reason(void **state)
+{
+	_cleanup_(order_freep) struct order *order = new_order(ORDER_ATTACH, getpid());
+
+	assert_int_equal(engine_ask(engine, order, DEADLINE_NS), 0);
+	assert_int_equal(order->error, ORDER_E_REFUSED);
+	assert_non_null(strstr(order->why, "process "));
+	assert_int_equal(count_targets(), 0);
+}
+
+static void processes_that_ended_do_not_use_up_what_can_be_attached(void **state)
+{
+	struct live_php parent;
+	FILE *pids;
+
+	/* More than can be attached by order at a time. */
+	assert_int_equal(live_start(&parent, &build, (const char *[]){NULL},
+				 "tests/unit/daemon-sampling/php/fork.php", NULL),
+		0);
+	pids = fdopen(dup(parent.output), "r");
+	for (int i = 0; i < 260; i++) {
+		int pid = 0;
+
+		assert_int_equal(write(parent.input, "\n", 1), 1);
+		assert_int_equal(fscanf(pids, "%d", &pid), 1);
+		attach(pid);
+		kill(pid, SIGKILL);
+	}
+	fclose(pids);
+	live_stop(&parent);
+	attach(php.pid);
+	await(is_target_count, 1);
+}
+
+static void more_targets_than_there_may_be_are_refused(void **state)
+{
+	struct engine_options with = options();
+	struct live_php other;
+
+	with.max_targets = 1;
+	engine_free(engine);
+	engine = NULL;
+	assert_int_equal(engine_new(&with, &engine), 0);
+	assert_int_equal(engine_start(engine), 0);
+	assert_int_equal(live_start(&other, &build, (const char *[]){NULL}, WORK, NULL), 0);
+	attach(other.pid);
+	struct order *order = new_order(ORDER_ATTACH, php.pid);
+	assert_int_equal(engine_ask(engine, order, DEADLINE_NS), 0);
+	assert_int_equal(order->error, ORDER_E_REFUSED);
+	assert_non_null(strstr(order->why, "limits.max_targets"));
+	order_free(order);
+	/* Who ends makes room. */
+	live_stop(&other);
+	await(is_target_count, 0);
+	order_free(ask(new_order(ORDER_ATTACH, php.pid)));
+	assert_int_equal(count_targets(), 1);
+}
+
+int main(void)
+{
+#define SELECTION_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		SELECTION_TEST(other_selectors_rename_a_target_and_keep_it),
+		SELECTION_TEST(however_much_mail_there_is_new_processes_are_found),
+		SELECTION_TEST(a_detached_process_is_let_go_and_its_unit_kept),
+		SELECTION_TEST(units_kept_too_long_go_while_sampling_goes_on),
+		SELECTION_TEST(what_a_process_did_outlives_it),
+		SELECTION_TEST(a_process_that_is_no_php_is_refused_with_the_reason),
+		SELECTION_TEST(processes_that_ended_do_not_use_up_what_can_be_attached),
+		SELECTION_TEST(more_targets_than_there_may_be_are_refused),
+	};
+
+	return cmocka_run_group_tests_name("engine_selection", tests, start_php, stop_php);
+}
