@@ -97,7 +97,7 @@ static int check_target(struct session_options *session)
 	char why[512] = "";
 
 	session->is_master = process_is_master(session->pid);
-	int r = process_open(session->pid, &no_names, &process, why, sizeof(why));
+	int r = php_process_open(session->pid, &no_names, &process, why, sizeof(why));
 	if (r == 0 || r == PHP_BINARY_E_NOT_STARTED)
 		return EXIT_OK;
 	return cli_fail(process_exit_status(r), "%s", why);

@@ -13,8 +13,8 @@
 #include "daemon/cli/cli.h"
 #include "daemon/cli/client.h"
 #include "daemon/cli/doctor_report.h"
-#include "daemon/cli/permission.h"
 #include "daemon/sampling/discovery.h"
+#include "reader/refusal.h"
 #include "symbols/cleanup.h"
 
 /* The daemon is only asked whether it is there. */
@@ -22,22 +22,21 @@
 /* The first pid namespace's number, PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h. */
 #define FIRST_PID_NAMESPACE "pid:[4026531836]"
 
-static void check_capability(struct report *report)
+static void check_capability(struct report *report, const struct refusal_facts *facts)
 {
-	if (permission_has_ptrace())
+	if (facts->has_ptrace_capability == 1)
 		report_add(report, "capability", CHECK_OK, 0, "", "CAP_SYS_PTRACE is effective");
 	else
 		report_add(report, "capability", CHECK_FAIL, EXIT_NO_PERMISSION,
 			"run as root, or give it to the program: setcap cap_sys_ptrace+ep FILE; in a "
-			"container: "
-			"--cap-add SYS_PTRACE",
+			"container: --cap-add SYS_PTRACE",
 			"CAP_SYS_PTRACE is not effective (uid %u): other users' processes can't be read",
 			geteuid());
 }
 
-static void check_yama(struct report *report)
+static void check_yama(struct report *report, const struct refusal_facts *facts)
 {
-	int scope = permission_yama_scope();
+	int scope = facts->yama_scope;
 
 	if (scope < 0)
 		report_add(report, "yama", CHECK_OK, 0, "", "not there: it restricts nothing");
@@ -46,7 +45,7 @@ static void check_yama(struct report *report)
 			"set kernel.yama.ptrace_scope to at most 2 in /etc/sysctl.d and start the machine "
 			"again",
 			"kernel.yama.ptrace_scope is 3: nobody may read another process, root neither");
-	else if (scope > 0 && !permission_has_ptrace())
+	else if (scope > 0 && facts->has_ptrace_capability != 1)
 		report_add(report, "yama", CHECK_FAIL, EXIT_NO_PERMISSION, "run with CAP_SYS_PTRACE",
 			"kernel.yama.ptrace_scope is %d: without CAP_SYS_PTRACE only own children can be "
 			"read",
@@ -56,9 +55,9 @@ static void check_yama(struct report *report)
 			"kernel.yama.ptrace_scope is %d: fine with CAP_SYS_PTRACE", scope);
 }
 
-static void check_seccomp(struct report *report)
+static void check_seccomp(struct report *report, const struct refusal_facts *facts)
 {
-	int mode = permission_seccomp_mode(), error = permission_try_readv();
+	int mode = facts->seccomp_mode, error = facts->own_read_error;
 
 	if (error == -ENOSYS && mode <= 0)
 		report_add(report, "seccomp", CHECK_FAIL, EXIT_NO_PERMISSION,
@@ -67,8 +66,7 @@ static void check_seccomp(struct report *report)
 	else if (error != 0)
 		report_add(report, "seccomp", CHECK_FAIL, EXIT_NO_PERMISSION,
 			"run outside of the filter, or allow process_vm_readv in the container's or unit's "
-			"seccomp "
-			"profile",
+			"seccomp profile",
 			"a seccomp filter refuses process_vm_readv (%s; Seccomp: %d in /proc/self/status)",
 			strerror(-error), mode);
 	else
@@ -182,9 +180,12 @@ static void check_masters(struct report *report)
 
 void doctor_check_machine(struct report *report, const char *socket_path)
 {
-	check_capability(report);
-	check_yama(report);
-	check_seccomp(report);
+	struct refusal_facts facts;
+
+	refusal_collect(getpid(), &facts);
+	check_capability(report, &facts);
+	check_yama(report, &facts);
+	check_seccomp(report, &facts);
 	check_pid_namespace(report);
 	check_proc(report);
 	check_realtime(report);

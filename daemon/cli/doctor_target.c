@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "reader/php_process.h"
+#include "reader/refusal.h"
 #include "daemon/cli/cli.h"
 #include "daemon/cli/doctor_report.h"
-#include "daemon/cli/permission.h"
 #include "daemon/cli/process.h"
 #include "symbols/layout.h"
 
@@ -29,11 +29,10 @@ static bool check_exists(struct report *report, pid_t pid, struct discovered *re
 
 static void check_namespaces(struct report *report, pid_t pid)
 {
-	if (permission_shares_namespace(pid, "user"))
+	if (refusal_shares_namespace(pid, "user"))
 		report_add(report, "its spaces", CHECK_OK, 0, "", "the same user namespace%s%s",
-			permission_shares_namespace(pid, "pid") ? "" : ", another pid namespace",
-			permission_shares_namespace(pid, "mnt") ? ""
-								: ", other mounts: none stands in the way");
+			refusal_shares_namespace(pid, "pid") ? "" : ", another pid namespace",
+			refusal_shares_namespace(pid, "mnt") ? "" : ", other mounts: none stands in the way");
 	else
 		report_add(report, "its spaces", CHECK_NOTE, 0,
 			"if its memory can't be read: run as root of the machine",
@@ -88,7 +87,7 @@ static struct php_process *check_php(struct report *report, pid_t pid, const str
 	struct php_process *process = NULL;
 	char why[512] = "";
 
-	int r = process_open(pid, names, &process, why, sizeof(why));
+	int r = php_process_open(pid, names, &process, why, sizeof(why));
 	if (r != 0) {
 		report_add(report, "php", CHECK_FAIL, process_exit_status(r), remedy_of(r), "%s", why);
 		return NULL;

@@ -199,7 +199,7 @@ static int dump_process(pid_t pid, bool json)
 	if (!dump || frame_table_new(MAX_FRAMES, MAX_FRAME_BYTES, &frames) < 0)
 		return cli_fail(EXIT_FAILED, "no memory");
 	const struct frame_names names = {.intern = intern, .context = frames};
-	int r = process_open(pid, &names, &process, why, sizeof(why));
+	int r = php_process_open(pid, &names, &process, why, sizeof(why));
 	if (r != 0)
 		return cli_fail(process_exit_status(r), "%s", why);
 	dump->process = process;

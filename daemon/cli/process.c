@@ -3,30 +3,15 @@
  * From a pid on the command line to something that can be sampled.
  */
 #include <errno.h>
-#include <stdio.h>
 
 #include "reader/remote.h"
 #include "daemon/cli/cli.h"
-#include "daemon/cli/permission.h"
 #include "daemon/cli/process.h"
 #include "daemon/sampling/fpm_master.h"
 
 static bool is_permission(int error)
 {
 	return error == -EPERM || error == -EACCES || error == -ENOSYS;
-}
-
-int process_open(pid_t pid, const struct frame_names *names, struct php_process **ret_process, char *ret_why,
-	size_t why_bytes)
-{
-	char why[400];
-
-	int r = php_process_open(pid, names, ret_process, ret_why, why_bytes);
-	if (is_permission(r)) {
-		permission_explain(pid, why, sizeof(why));
-		snprintf(ret_why, why_bytes, "process %d: its memory may not be read: %s", pid, why);
-	}
-	return r;
 }
 
 int process_exit_status(int error)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A process by its pid, as the verbs that work without a daemon take it: what it is, and if it can't be read,
- * one line that names the cause and the remedy, with its exit status.
+ * A process by its pid, as the verbs that work without a daemon take it: what it is, and with which exit
+ * status one ends that can't be read.
  */
 #pragma once
 
@@ -12,12 +12,7 @@
 #include "reader/php_process.h"
 #include "daemon/sampling/discovery.h"
 
-/* Opens it for sampling. 0 or what php_process_open() gave; @ret_why has the line then, with the cause of a
- * missing permission found out. */
-int process_open(pid_t pid, const struct frame_names *names, struct php_process **ret_process, char *ret_why,
-	size_t why_bytes);
-
-/* The exit status that goes with an error of process_open(). */
+/* The exit status that goes with an error of php_process_open(). */
 int process_exit_status(int error);
 
 /* Is it an FPM master? */

@@ -118,7 +118,7 @@ static int refused_worker(struct session *session)
 
 	if (engine_refusals(session->engine, &refusal, 1) == 0)
 		return 0;
-	int r = process_open(refusal.pid, &no_names, &process, session->why, session->why_bytes);
+	int r = php_process_open(refusal.pid, &no_names, &process, session->why, session->why_bytes);
 	if (r == 0) /* it could be opened after all: the engine will see so too */
 		return 0;
 	return refuse(session, process_exit_status(r), "%s", refusal.why);
