@@ -2,7 +2,6 @@
  *
  * A frame table full of code that nobody runs any more.
  */
-
 #include "daemon/sampling/frame_pruning.h"
 #include "fake_process.h"
 

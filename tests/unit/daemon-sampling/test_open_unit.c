@@ -2,7 +2,6 @@
  *
  * A unit from its beginning to its result: labels, adoption, what is thrown away, and sums that are exact.
  */
-
 #include "fake_process.h"
 
 #define TRACE "0af7651916cd43dd8448eb211c80319c"

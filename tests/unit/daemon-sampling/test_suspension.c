@@ -2,7 +2,6 @@
  *
  * Time in which nobody watches: no ticks, nothing in the window, <unread> in the unit; and nothing lost.
  */
-
 #include "fake_process.h"
 
 static struct sampling sampling;

@@ -2,7 +2,6 @@
  *
  * Ticks: what each of them finds, proves, charges and accounts for; and what is neither ticked nor charged.
  */
-
 #include "fake_process.h"
 
 static struct sampling sampling;
