@@ -19,10 +19,11 @@
 /* Instants after which a span nobody looked at is forgotten. Not 1: what a loop does alternately stays known.
  */
 #define PREDICTION_MAX_AGE 16
-/* Spans this near to each other become one. Only within one 4 KiB page, so that the gap is as readable as
- * they are. */
-#define PREDICTION_MERGE_GAP_BYTES 64
-#define PREDICTION_MERGE_MAX_BYTES 2048
+/* Spans this near to each other become one: a vector costs more than the bytes of a gap, 0.25 us as against
+ * 0.05 us a KiB (measured on a whole sample, docs/BENCHMARKS.md). Only within one 4 KiB page, so that the gap
+ * is as readable as they are. */
+#define PREDICTION_MERGE_GAP_BYTES 2048
+#define PREDICTION_MERGE_MAX_BYTES 4096
 
 struct prediction_span {
 	remote_addr addr;

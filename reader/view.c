@@ -94,6 +94,12 @@ static bool in_main(const struct view *view, remote_addr addr, size_t bytes)
 	       addr - view->main_addr <= view->main_bytes - bytes;
 }
 
+static bool in_guard(const struct view *view, remote_addr addr, size_t bytes)
+{
+	return addr >= view->guard_addr && bytes <= view->guard_bytes &&
+	       addr - view->guard_addr <= view->guard_bytes - bytes;
+}
+
 /* The bytes at @addr among those of this instant, or NULL. */
 static const void *look_up(const struct view *view, remote_addr addr, size_t bytes)
 {
@@ -213,7 +219,7 @@ static int read_plan(struct view *view, struct plan *plan, bool reset)
 
 static int note_loaded(struct view *view, const struct plan *plan)
 {
-	int r = 0;
+	int r = loaded_add(&view->loaded, view->guard_addr, view->guard_bytes, view->guard, true);
 
 	if (view->main_bytes > 0) {
 		view->main = plan->spans[plan->exact - 1].into;
@@ -440,7 +446,8 @@ const void *view_at(struct view *view, remote_addr addr, size_t bytes)
 			return NULL;
 		}
 	}
-	if (!in_main(view, addr, bytes))
+	/* Read in any case. */
+	if (!in_main(view, addr, bytes) && !in_guard(view, addr, bytes))
 		prediction_use(view->allow_lasting ? &view->lasting : &view->exact, span.addr, span.bytes);
 	return found;
 }

@@ -83,6 +83,21 @@ static void what_was_asked_for_once_comes_with_the_next_single_call(void **state
 	assert_int_equal(f->memory.calls, 1);
 }
 
+static void what_lies_in_the_guard_needs_no_read_of_its_own(void **state)
+{
+	struct fixture *f = *state;
+	size_t spans;
+
+	fake_put64(&f->memory, GUARD + 32, 0xabc);
+	view_refresh(f->view, STACK, 0x800);
+	spans = f->memory.last_spans;
+	assert_int_equal(word(view_at(f->view, GUARD + 32, 8)), 0xabc);
+	assert_int_equal(f->memory.calls, 1);
+
+	view_refresh(f->view, STACK, 0x800);
+	assert_int_equal(f->memory.last_spans, spans);
+}
+
 static void a_pointer_stays_valid_while_follow_up_reads_pour_in(void **state)
 {
 	struct fixture *f = *state;
@@ -333,6 +348,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(the_main_span_and_the_guard_come_with_one_call),
 		TEST(what_was_asked_for_once_comes_with_the_next_single_call),
+		TEST(what_lies_in_the_guard_needs_no_read_of_its_own),
 		TEST(a_pointer_stays_valid_while_follow_up_reads_pour_in),
 		TEST(a_pointer_is_aligned_as_the_target_s_address_is),
 		TEST(many_spans_are_prefetched_with_one_call),
