@@ -4,7 +4,6 @@
 VERSION  := $(shell cat VERSION)
 PREFIX   ?= /usr/local
 BUILD    ?= build
-CC       ?= gcc
 PYTHON   ?= /usr/bin/python3
 PACKAGES := libelf libdw yaml-0.1 libcjson
 
@@ -23,7 +22,7 @@ room_lib = $(BUILD)/lib$(subst /,-,$(1)).a
 LIBS    := $(foreach room,$(ROOMS),$(call room_lib,$(room)))
 TESTS   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/*/test_*.c))
 
-all: $(BUILD)/cbox-profd
+all: $(BUILD)/cbox-profd ## the program; WERROR=1, CC=clang, V=1 (shows the commands), BUILD=DIRECTORY
 
 $(BUILD)/cbox-profd: $(BUILD)/daemon/main.o $(LIBS)
 	$(call say,LD,$@)
@@ -48,7 +47,7 @@ $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $$(foreach room,$$(call rooms_fro
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -lcmocka $(ALL_LIBS)
 
-help:
+help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
 
 unit: $(TESTS) ## unit tests (cmocka)
@@ -72,16 +71,33 @@ asan: ## unit tests and the program with AddressSanitizer
 ubsan: ## the same with UndefinedBehaviorSanitizer
 	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/ubsan CFLAGS="-O1 -g -fsanitize=undefined -fno-sanitize-recover=all" LDFLAGS="-fsanitize=undefined" all unit
 
+FUZZ_SECONDS ?= 20
+FUZZERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
+$(FUZZERS): %: %.o $(LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $< -Wl,--start-group $(LIBS) -Wl,--end-group $(ALL_LIBS)
+
+fuzz: ## feeds each parser of what strangers write for FUZZ_SECONDS; clang's libFuzzer, with both sanitizers
+	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz CC=clang CFLAGS="-O1 -g -fsanitize=fuzzer-no-link,address,undefined" \
+		LDFLAGS="-fsanitize=fuzzer,address,undefined" run-fuzzers
+run-fuzzers: $(FUZZERS)
+	@mkdir -p $(FUZZERS:=.corpus)
+	@echo 'int seed = 1;' | $(CC) -shared -nostdlib -x c -o $(BUILD)/tests/fuzz/fuzz_elf_image.corpus/seed -
+	@for fuzzer in $(FUZZERS); do echo "  FUZZ	$$fuzzer"; $$fuzzer -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=$$fuzzer. \
+		$$fuzzer.corpus 2>$$fuzzer.log || { tail -50 $$fuzzer.log; exit 1; }; done
+
 SOURCES := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
 
-tidy: ## clang-tidy and cppcheck
-	$(Q)clang-tidy --quiet --warnings-as-errors='*' $(filter %.c,$(SOURCES)) -- -std=gnu11 -D_GNU_SOURCE -DCBOX_PROFD_VERSION='"$(VERSION)"' -I.
-	$(Q)cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,portability --inline-suppr --suppressions-list=.cppcheck -I. $(filter-out tests/%,$(filter %.c,$(SOURCES)))
+tidy: ## clang-tidy and cppcheck (see .clang-tidy, .cppcheck); two minutes on two CPUs
+	$(Q)printf '%s\n' $(filter %.c,$(SOURCES)) | xargs -P$$(nproc) -I{} clang-tidy --quiet {} -- $(filter -std=% -D% -I%,$(ALL_CFLAGS)) \
+		2>&1 | { ! grep -v ' warnings\? generated\.$$'; }
+	$(Q)cppcheck -j$$(nproc) --quiet --error-exitcode=1 --std=c11 --enable=warning,performance,portability --suppressions-list=.cppcheck \
+		$(filter -D% -I%,$(ALL_CFLAGS)) $(filter-out tests/%,$(filter %.c,$(SOURCES)))
 
 format: ## clang-format over all sources
 	$(Q)clang-format -i $(SOURCES)
 
-format-check:
+format-check: ## says which sources `make format` would change
 	$(Q)clang-format --dry-run --Werror $(SOURCES)
 
 # What `make bench` measures with: the rooms, and one program that calls them.
@@ -97,10 +113,10 @@ install: all ## into $(DESTDIR)$(PREFIX)
 	install -D -m 644 config/cbox-profd.yaml $(DESTDIR)/etc/cbox-profd/cbox-profd.yaml
 	systemd/install "$(DESTDIR)" "$(PREFIX)"
 
-clean:
+clean: ## removes $(BUILD)
 	rm -rf $(BUILD)
 
-.PHONY: all help unit check demo asan ubsan tidy format format-check bench install clean
+.PHONY: all help unit check demo asan ubsan fuzz run-fuzzers tidy format format-check bench install clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

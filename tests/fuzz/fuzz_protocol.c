@@ -2,14 +2,7 @@
  *
  * libFuzzer entry for what a client can make of a line: the request is parsed, its verb looks at all its
  * arguments and makes its orders (which go nowhere), and an answer is written with its id. Every line must
- *end in orders or an error, and every answer must be one line of JSON.
- *
- *	clang -g -O1 -fsanitize=fuzzer,address,undefined -std=gnu11 -D_GNU_SOURCE -DCBOX_PROFD_VERSION='"0"'
- *-I. \
- *		tests/fuzz/fuzz_protocol.c
- *daemon/service/{protocol,utf8,verbs,verbs_read,verbs_control,verbs_status}.c \
- *		daemon/sampling/order.c daemon/export/{export_*,json,regroup,text}.c daemon/profile/[!.]*.c \
- *		reader/trace_context.c -lcjson -o fuzz_protocol
+ * end in orders or an error, and every answer must be one line of JSON.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * libFuzzer entry for the trace context's grammar, in the global and in the header. What is accepted must be
- *what the header file promises of it; what is written in the canonical form again must parse to the same.
- *
- *	clang -g -O1 -fsanitize=fuzzer,address,undefined -std=gnu11 -I. tests/fuzz/fuzz_trace_context.c \
- *		reader/trace_context.c -o fuzz_trace_context
+ * what the header file promises of it; what is written in the canonical form again must parse to the same.
  */
 #include <inttypes.h>
 #include <stdio.h>
