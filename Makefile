@@ -108,9 +108,9 @@ $(BUILD)/tests/bench/driver: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/bench/
 bench: all $(BUILD)/tests/bench/driver ## what a sample, a target, an attach and a finish cost; three minutes
 	$(Q)BUILD=$(BUILD) tests/bench/run
 
-install: all ## into $(DESTDIR)$(PREFIX)
+install: all ## into $(DESTDIR)$(PREFIX); a configuration that is there stays
 	install -D -m 755 $(BUILD)/cbox-profd $(DESTDIR)$(PREFIX)/bin/cbox-profd
-	install -D -m 644 config/cbox-profd.yaml $(DESTDIR)/etc/cbox-profd/cbox-profd.yaml
+	test -e $(DESTDIR)/etc/cbox-profd/cbox-profd.yaml || install -D -m 644 config/cbox-profd.yaml $(DESTDIR)/etc/cbox-profd/cbox-profd.yaml
 	systemd/install "$(DESTDIR)" "$(PREFIX)"
 
 clean: ## removes $(BUILD)
