@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define _cleanup_(fn) __attribute__((cleanup(fn)))
@@ -40,9 +41,13 @@
 			name(*owned);                                                             \
 	}
 
+/* @owned points to a pointer of any type, which may not be read as one to void. */
 static inline void cleanup_free(void *owned)
 {
-	free(*(void **)owned);
+	void *pointer;
+
+	memcpy(&pointer, owned, sizeof(pointer));
+	free(pointer);
 }
 
 static inline void cleanup_close(int *fd)
