@@ -43,8 +43,13 @@ static bool finish(struct sampler *sampler, struct order *order)
 
 	if (!target || target->identity.uid != order->uid)
 		return pass_on(sampler, order);
-	order->error = target_finish(target, &sampler->sampling, order->handle,
-		order->has_context ? &order->context : NULL, &unit);
+	order->error = target_finish(target, &sampler->sampling,
+		&(struct finish_call){
+			.handle = order->handle,
+			.context = order->has_context ? &order->context : NULL,
+			.asked_ns = order->asked_ns,
+		},
+		&unit);
 	if (order->error == ORDER_OK) {
 		sampling_retain(&sampler->sampling, unit, monotonic_now_ns());
 		order->unit = unit;

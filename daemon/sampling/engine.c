@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/sampling/clock.h"
 #include "daemon/sampling/sampler.h"
 #include "daemon/sampling/scout.h"
 
@@ -194,6 +195,7 @@ int engine_reconfigure(struct engine *engine, const struct engine_options *optio
 void engine_submit(struct engine *engine, struct order *order)
 {
 	order->message.kind = 0;
+	order->asked_ns = monotonic_now_ns();
 	if (!engine->running)
 		send_back(order);
 	else if (order->verb == ORDER_ATTACH || order->verb == ORDER_DETACH)

@@ -96,7 +96,8 @@ struct order {
 	uint64_t period_ns;
 	uint32_t limit;
 
-	bool looked_for; /* the engine's own: discovery has looked for @pid already */
+	uint64_t asked_ns; /* the engine's own: CLOCK_MONOTONIC when it was submitted */
+	bool looked_for;   /* the engine's own: discovery has looked for @pid already */
 
 	/* the answer: owned by the order */
 	enum order_error error;

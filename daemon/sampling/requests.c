@@ -135,6 +135,14 @@ static uint64_t request_begin_ns(const struct target *target, const struct reque
 	return target->ticked && begin_ns < target->last_ns ? target->last_ns : begin_ns;
 }
 
+/* Is what request_begin_ns() says the moment itself, or surely not after it? SG(global_request_time) is
+ * neither: PHP fills it when it is first asked for. */
+static bool is_begin_known(const struct target *target, const struct request *request, uint64_t now_ns)
+{
+	return request->script_began_ns ? request->script_began_ns <= now_ns
+					: target->ticked && request->start_time_s <= 0;
+}
+
 static void enter_request(struct target *target, struct sampling *sampling, const struct request *request,
 	uint64_t now_ns, const struct activity_clocks *clocks)
 {
@@ -146,6 +154,7 @@ static void enter_request(struct target *target, struct sampling *sampling, cons
 	leave_request(target, sampling, begin_ns, &then);
 	target->requests_seen++;
 	target->idle = false;
+	target->request_since_ns = is_begin_known(target, request, now_ns) ? begin_ns : 0;
 	/* A window holds only what was watched; a unit says how long it was before it was. */
 	open_window(target, target->ticked ? begin_ns : now_ns, &then);
 	if (begin_unit(target, sampling, true, begin_ns, &then) && !target->ticked)

@@ -310,8 +310,18 @@ static void watch_anew(struct target *target, uint64_t now_ns, const struct acti
 	target->unit.ledger.open = watched && target->unit.collecting;
 }
 
-enum order_error target_finish(struct target *target, struct sampling *sampling, uint64_t handle,
-	const struct trace_context *context, struct unit_result **ret_result)
+/* Is the request that is on, as of now, the one in which the client asked? A handle says when begin() was
+ * called, which is the better witness: an order may have waited before anybody noted when it came. */
+static bool is_request_of(const struct target *target, const struct finish_call *call)
+{
+	uint64_t handle = call->handle ? call->handle : call->context ? call->context->handle : 0;
+
+	return !target->idle && target->request_since_ns <= call->asked_ns &&
+	       (handle == 0 || target->request_since_ns <= handle);
+}
+
+enum order_error target_finish(struct target *target, struct sampling *sampling,
+	const struct finish_call *call, struct unit_result **ret_result)
 {
 	struct activity_clocks clocks;
 	uint64_t now_ns = monotonic_now_ns();
@@ -324,7 +334,9 @@ enum order_error target_finish(struct target *target, struct sampling *sampling,
 		return ORDER_E_NOT_A_TARGET;
 	answer = php_process_sample(target->process, sampling->sample);
 	follow(target, sampling, answer, now_ns, &clocks);
-	error = choose_unit(target, sampling, handle, context, now_ns, &clocks);
+	error = is_request_of(target, call)
+			? choose_unit(target, sampling, call->handle, call->context, now_ns, &clocks)
+			: ORDER_E_NO_UNIT;
 	if (error == ORDER_OK)
 		error = finish_unit(target, sampling, now_ns, &clocks, ret_result);
 	if (target->suspended)

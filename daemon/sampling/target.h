@@ -53,6 +53,7 @@ struct target {
 	bool idle;                 /* between requests */
 	unsigned unreadable_ticks; /* in a row */
 	struct request request;
+	uint64_t request_since_ns; /* it began then, or later; 0: not known */
 	uint64_t requests_seen;
 	struct finished_unit finished;
 
@@ -76,11 +77,19 @@ void target_free(struct target *target, struct sampling *sampling);
 /* One tick. */
 enum target_fate target_tick(struct target *target, struct sampling *sampling, const struct cadence_due *due);
 
+/* What a client said when it finished its unit. */
+struct finish_call {
+	uint64_t handle;                     /* 0: that of @context, or whichever is open */
+	const struct trace_context *context; /* what it had set; NULL: not told */
+	uint64_t asked_ns;                   /* CLOCK_MONOTONIC: when it asked */
+};
+
 /* Its client says finish(): brings requests and units up to date with what the process shows now, and ends
- * the unit. @handle 0: that of @context, or whichever is open. @context: what the client had set; NULL: not
- * told. ORDER_OK and a reference, ORDER_E_NO_UNIT, ORDER_E_NOT_A_TARGET (it has ended), ORDER_E_NO_MEMORY. */
-enum order_error target_finish(struct target *target, struct sampling *sampling, uint64_t handle,
-	const struct trace_context *context, struct unit_result **ret_result);
+ * the unit. A client that gave up waiting may be in its next request by now: that one's unit is not the one
+ * it asked for. ORDER_OK and a reference, ORDER_E_NO_UNIT, ORDER_E_NOT_A_TARGET (it has ended),
+ * ORDER_E_NO_MEMORY. */
+enum order_error target_finish(struct target *target, struct sampling *sampling,
+	const struct finish_call *call, struct unit_result **ret_result);
 
 /* No ticks any more: until it is resumed its time goes to <unread>, and none into its window. */
 void target_suspend(struct target *target);

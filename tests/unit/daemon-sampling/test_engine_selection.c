@@ -27,6 +27,8 @@ static void other_selectors_rename_a_target_and_keep_it(void **state)
 	await(is_target_count, 0);
 }
 
+#define FLOODERS 4
+
 static atomic_bool is_flood_over;
 
 /* Asks for the unit of a process that is no target, all the time. */
@@ -48,33 +50,36 @@ static void *flood(void *context)
 	return NULL;
 }
 
+static bool is_target(uint64_t pid)
+{
+	_cleanup_(order_freep) struct order *order = ask(new_order(ORDER_TARGETS, (pid_t)pid));
+
+	return order->target_count == 1;
+}
+
 static void however_much_mail_there_is_new_processes_are_found(void **state)
 {
 	struct selector selector = {.kind = SELECT_EXECUTABLE};
 	struct live_php other;
-	pthread_t thread;
+	pthread_t threads[FLOODERS];
 	void *failure;
 
 	snprintf(selector.pattern, sizeof(selector.pattern), "*/php8.2");
 	snprintf(selector.pool, sizeof(selector.pool), "cli");
 	assert_int_equal(engine_select(engine, &selector, 1), 0);
+	await(is_target, (uint64_t)php.pid);
 	atomic_store(&is_flood_over, false);
-	assert_int_equal(pthread_create(&thread, NULL, flood, NULL), 0);
+	for (int i = 0; i < FLOODERS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, flood, NULL), 0);
 	assert_int_equal(live_start(&other, &build, (const char *[]){NULL}, WORK, NULL), 0);
 
-	uint64_t give_up_ns = monotonic_now_ns() + DEADLINE_NS;
-	size_t found = 0;
-	while (!found && monotonic_now_ns() < give_up_ns) {
-		_cleanup_(order_freep) struct order *order = ask(new_order(ORDER_TARGETS, other.pid));
-
-		found = order->target_count;
-		live_pause();
-	}
+	await(is_target, (uint64_t)other.pid);
 	atomic_store(&is_flood_over, true);
-	pthread_join(thread, &failure);
+	for (int i = 0; i < FLOODERS; i++) {
+		pthread_join(threads[i], &failure);
+		assert_null(failure);
+	}
 	live_stop(&other);
-	assert_int_equal(found, 1);
-	assert_null(failure);
 }
 
 /* ---- attach and detach ---- */

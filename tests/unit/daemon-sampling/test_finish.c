@@ -66,7 +66,10 @@ static enum order_error finish(uint64_t handle, const char *text, struct unit_re
 	fake_sleep(0);
 	if (text)
 		context = fake_context(text);
-	return target_finish(target, &sampling, handle, text ? &context : NULL, ret_unit);
+	return target_finish(target, &sampling,
+		&(struct finish_call){
+			.handle = handle, .context = text ? &context : NULL, .asked_ns = fake.now_ns},
+		ret_unit);
 }
 
 static void assert_no_unit(uint64_t handle, const char *text)
@@ -258,6 +261,64 @@ static void a_process_never_looked_at_before_has_its_unit_finished_all_the_same(
 	assert_conserved(unit);
 }
 
+/* A client that gave up waiting: its request has ended, and another is on by the time its order is read. */
+static void a_finish_that_comes_late_leaves_the_next_request_alone(void **state)
+{
+	char text[200];
+	uint64_t handle, asked_ns;
+	struct trace_context context;
+	struct unit_result *none = NULL;
+
+	begin_request();
+	handle = begin(TRACE_A, text);
+	work("hot", 10 * MS);
+	context = fake_context(text);
+	asked_ns = fake.now_ns;
+	fake_set_global(NULL);
+	fake_run(2 * MS);
+	fake_request("/next", fake.now_ns);
+	work("secret", 10 * MS);
+
+	/* by its handle, which is older than the request, even if the order waited before it was stamped */
+	assert_int_equal(
+		target_finish(target, &sampling, &(struct finish_call){handle, &context, fake.now_ns}, &none),
+		ORDER_E_NO_UNIT);
+	/* by the time it was asked, where no handle says */
+	assert_int_equal(target_finish(target, &sampling, &(struct finish_call){0, NULL, asked_ns}, &none),
+		ORDER_E_NO_UNIT);
+	assert_null(none);
+	/* the next request's unit is open still and nobody's */
+	assert_true(target->unit.open);
+	assert_false(target->unit.adopted);
+	assert_string_equal(target->unit.labels.trace_id, "");
+	/* and the first one's is kept under its handle */
+	assert_int_equal(
+		retention_find_handle(sampling.retention, 4711, target->identity.uid, handle)->handle,
+		handle);
+}
+
+static void a_finish_that_comes_late_to_an_idle_worker_begins_nothing(void **state)
+{
+	char text[200];
+	uint64_t handle;
+	struct trace_context context;
+	struct unit_result *none = NULL;
+
+	begin_request();
+	handle = begin(TRACE_A, text);
+	work("hot", 10 * MS);
+	context = fake_context(text);
+	fake_idle();
+	tick();
+	fake_sleep(5 * MS);
+	tick();
+	assert_int_equal(target_finish(target, &sampling,
+				 &(struct finish_call){handle + 1, &context, fake.now_ns}, &none),
+		ORDER_E_NO_UNIT);
+	assert_null(none);
+	assert_false(target->unit.open);
+}
+
 static void a_process_that_has_ended_is_no_target(void **state)
 {
 	struct unit_result *none = NULL;
@@ -413,6 +474,8 @@ int main(void)
 		FINISH_TEST(nothing_can_be_finished_twice),
 		FINISH_TEST(between_requests_there_is_nothing_to_finish),
 		FINISH_TEST(a_process_never_looked_at_before_has_its_unit_finished_all_the_same),
+		FINISH_TEST(a_finish_that_comes_late_leaves_the_next_request_alone),
+		FINISH_TEST(a_finish_that_comes_late_to_an_idle_worker_begins_nothing),
 		FINISH_TEST(a_process_that_has_ended_is_no_target),
 		FINISH_TEST(a_look_that_fails_does_not_keep_a_unit_from_being_finished),
 		FINISH_TEST(after_it_no_unit_opens_in_this_request),

@@ -124,6 +124,12 @@ static void requests_that_come_and_go_while_suspended_are_not_one(void **state)
 	assert_int_equal(profile_sum(profile).wall_ns, 25 * MS);
 }
 
+static enum order_error finish(uint64_t handle, struct unit_result **ret_unit)
+{
+	return target_finish(target, &sampling,
+		&(struct finish_call){.handle = handle, .asked_ns = fake.now_ns}, ret_unit);
+}
+
 static void a_finish_is_answered_while_suspended(void **state)
 {
 	_cleanup_(unit_result_freep) struct unit_result *unit = NULL, *next = NULL;
@@ -132,7 +138,7 @@ static void a_finish_is_answered_while_suspended(void **state)
 	begin_request("/cart");
 	target_suspend(target);
 	fake_run(20 * MS);
-	assert_int_equal(target_finish(target, &sampling, 0, NULL, &unit), ORDER_OK);
+	assert_int_equal(finish(0, &unit), ORDER_OK);
 	assert_int_equal(unit->duration_ns, 30 * MS);
 	assert_int_equal(unit->cpu_ns, 30 * MS);
 	assert_int_equal(time_of(unit->profile, "<unread>").cpu_ns, 20 * MS);
@@ -140,7 +146,7 @@ static void a_finish_is_answered_while_suspended(void **state)
 	/* Another request begins, which finish is the first to see. */
 	fake_request("/next", fake.now_ns);
 	fake_run(4 * MS);
-	assert_int_equal(target_finish(target, &sampling, 77, NULL, &next), ORDER_E_NO_UNIT);
+	assert_int_equal(finish(77, &next), ORDER_E_NO_UNIT);
 	assert_true(target->unit.open);
 	assert_false(target->window.open);
 	fake_run(6 * MS);

@@ -303,7 +303,8 @@ static void step_at_random(uint64_t *random)
 		fake_set_global(text);
 		break;
 	case 3:
-		if (target_finish(target, &sampling, 0, NULL, &unit) == ORDER_OK) {
+		if (target_finish(target, &sampling, &(struct finish_call){.asked_ns = fake.now_ns}, &unit) ==
+			ORDER_OK) {
 			sampling_retain(&sampling, unit, fake.now_ns);
 			unit_result_free(unit);
 		}
