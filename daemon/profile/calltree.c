@@ -268,18 +268,42 @@ size_t calltree_bytes(const struct calltree *tree)
 	       ((size_t)tree->slot_mask + 1) * sizeof(*tree->slots) + tree->path_room * sizeof(*tree->path);
 }
 
+static void add_figures(struct calltree_node *sum, const struct calltree_node *node)
+{
+	sum->samples += node->samples;
+	sum->line_approximate_samples += node->line_approximate_samples;
+	sum->wall_ns += node->wall_ns;
+	sum->cpu_ns += node->cpu_ns;
+	sum->queue_ns += node->queue_ns;
+}
+
 struct calltree_node calltree_sum(const struct calltree *tree)
 {
 	struct calltree_node sum = {.parent = CALLTREE_NONE, .frame = FRAME_ROOT};
 
-	for (uint32_t i = 0; i < tree->count; i++) {
-		const struct calltree_node *node = &tree->nodes[i];
-
-		sum.line_approximate_samples += node->line_approximate_samples;
-		sum.samples += node->samples;
-		sum.wall_ns += node->wall_ns;
-		sum.cpu_ns += node->cpu_ns;
-		sum.queue_ns += node->queue_ns;
-	}
+	for (uint32_t i = 0; i < tree->count; i++)
+		add_figures(&sum, &tree->nodes[i]);
 	return sum;
+}
+
+int calltree_add(struct calltree *into, const struct calltree *from)
+{
+	const struct calltree_node *nodes = calltree_nodes(from);
+	uint32_t count = calltree_count(from);
+	_cleanup_free_ uint32_t *places = malloc(count * sizeof(*places));
+	int without_room = 0;
+
+	if (!places)
+		return -ENOMEM;
+	places[0] = CALLTREE_ROOT;
+	for (uint32_t i = 0; i < count; i++) {
+		bool overflow = false;
+
+		if (i > 0)
+			places[i] = calltree_child(
+				into, places[nodes[i].parent], nodes[i].frame, nodes[i].line, &overflow);
+		without_room += overflow;
+		add_figures(calltree_node(into, places[i]), &nodes[i]);
+	}
+	return without_room;
 }

@@ -52,6 +52,10 @@ uint32_t calltree_child(
 /* The frames have other numbers now: @numbers[frame]. Different ones stay different. */
 void calltree_renumber_frames(struct calltree *tree, const uint32_t *numbers);
 
+/* Plays all of @from into @into, which have the same frame table. Returns how many nodes found no room, or
+ * -ENOMEM. */
+int calltree_add(struct calltree *into, const struct calltree *from);
+
 /* Valid until a node is added. */
 struct calltree_node *calltree_node(struct calltree *tree, uint32_t node);
 /* All calltree_count() of them, parents before children, the root first. */

@@ -4,41 +4,8 @@
  */
 #include "daemon/sampling/departed.h"
 
-#include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "symbols/cleanup.h"
-
-int calltree_add(struct calltree *into, const struct calltree *from)
-{
-	const struct calltree_node *nodes = calltree_nodes(from);
-	uint32_t count = calltree_count(from);
-	_cleanup_free_ uint32_t *places = malloc(count * sizeof(*places));
-	int without_room = 0;
-
-	if (!places)
-		return -ENOMEM;
-	places[0] = CALLTREE_ROOT;
-	for (uint32_t i = 0; i < count; i++) {
-		struct calltree_node *node;
-		bool overflow = false;
-
-		if (i > 0)
-			places[i] = calltree_child(
-				into, places[nodes[i].parent], nodes[i].frame, nodes[i].line, &overflow);
-		without_room += overflow;
-		node = calltree_node(into, places[i]);
-		node->samples += nodes[i].samples;
-		node->wall_ns += nodes[i].wall_ns;
-		node->cpu_ns += nodes[i].cpu_ns;
-		node->queue_ns += nodes[i].queue_ns;
-		node->line_approximate_samples += nodes[i].line_approximate_samples;
-	}
-	return without_room;
-}
 
 struct departed_group *departed_group(
 	struct departed *departed, const char *pool, uid_t uid, uint32_t max_nodes)

@@ -34,7 +34,3 @@ struct departed_group *departed_group(
 
 /* Forgets the groups of @pool ("": all). Returns how many there were. */
 size_t departed_reset(struct departed *departed, const char *pool);
-
-/* Plays all of @from into @into, which have the same frame table. Returns how many nodes found no room, or
- * -ENOMEM. */
-int calltree_add(struct calltree *into, const struct calltree *from);
