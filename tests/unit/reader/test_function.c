@@ -38,19 +38,22 @@ static uint32_t intern(void *context, const struct function_name *name)
 
 static struct frame_names names = {.intern = intern};
 
-static int set_up(void **state)
+static int set_up_for(unsigned version_id)
 {
-	fake_php_init(&php, 80236);
+	fake_php_init(&php, version_id);
 	interned_count = 0;
 	names.epoch = 0;
 	return function_cache_new(php.layout, FAKE_EG, &cache);
 }
 
+static int set_up(void **state)
+{
+	return set_up_for(80236);
+}
+
 static int set_up_74(void **state)
 {
-	fake_php_init(&php, 70433);
-	interned_count = 0;
-	return function_cache_new(php.layout, FAKE_EG, &cache);
+	return set_up_for(70433);
 }
 
 static int tear_down(void **state)
