@@ -27,7 +27,7 @@ struct config_pool {
 struct config {
 	struct {
 		uint64_t period_ns;     /* sampling.rate (Hz) or sampling.period (us, ms); default 100 Hz */
-		uint64_t min_period_ns; /* sampling.max_rate; default 10 kHz: the fastest a unit or an
+		uint64_t min_period_ns; /* sampling.max_rate; default 1 kHz: the fastest a unit or an
 					   operator may ask for */
 		uint64_t max_period_ns; /* 1 s, fixed */
 		uint32_t max_depth;     /* 1…1024 */

@@ -100,7 +100,7 @@ void config_init(struct config *ret_config)
 {
 	memset(ret_config, 0, sizeof(*ret_config));
 	ret_config->sampling.period_ns = NS_PER_SECOND / 100;
-	ret_config->sampling.min_period_ns = NS_PER_SECOND / CONFIG_MAX_RATE_HZ;
+	ret_config->sampling.min_period_ns = NS_PER_SECOND / 1000;
 	ret_config->sampling.max_period_ns = CONFIG_MAX_PERIOD_NS;
 	ret_config->sampling.max_depth = 512;
 	ret_config->sampling.realtime = true;

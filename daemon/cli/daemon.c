@@ -271,7 +271,13 @@ static int run(struct daemon *daemon, int signals, int listen_fd)
 		return exit_status_of(r);
 	}
 	status = serve(daemon, signals);
-	engine_stop(daemon->engine);
+	if (engine_stop(daemon->engine) < 0) {
+		log_say(&daemon->log, LOG_ERROR,
+			"a sampled process's memory does not answer (userfaultfd, or a dead network file "
+			"system); "
+			"ending without waiting for it");
+		_exit(status);
+	}
 	return status;
 }
 

@@ -9,10 +9,14 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "daemon/sampling/clock.h"
 #include "daemon/sampling/sampler.h"
 #include "daemon/sampling/scout.h"
+
+/* A thread that has not ended by then hangs. */
+#define STOP_TIMEOUT_S 3
 
 struct engine {
 	struct engine_options options;
@@ -22,6 +26,7 @@ struct engine {
 	pthread_t sampler_thread, scout_thread;
 	struct message stop_sampler, stop_scout;
 	bool running;
+	bool stuck; /* a thread would not end */
 	uint64_t last_heartbeat;
 };
 
@@ -51,10 +56,16 @@ int engine_new(const struct engine_options *options, struct engine **ret_engine)
 	return 0;
 }
 
-static void stop_thread(pthread_t thread, struct mailbox *inbox, struct message *stop)
+/* Tells a thread to end, and waits for it. -ETIMEDOUT: it does not, since it hangs in the kernel, reading
+ * memory that does not answer (userfaultfd, a dead network file system). */
+static int stop_thread(pthread_t thread, struct mailbox *inbox, struct message *stop)
 {
+	struct timespec give_up;
+
 	mailbox_post(inbox, stop);
-	pthread_join(thread, NULL);
+	clock_gettime(CLOCK_REALTIME, &give_up);
+	give_up.tv_sec += STOP_TIMEOUT_S;
+	return -pthread_timedjoin_np(thread, NULL, &give_up);
 }
 
 int engine_start(struct engine *engine)
@@ -118,21 +129,29 @@ static void empty_scout_inbox(struct mailbox *inbox)
 	}
 }
 
-void engine_stop(struct engine *engine)
+int engine_stop(struct engine *engine)
 {
+	int scout, sampler;
+
 	if (!engine->running)
-		return;
+		return engine->stuck ? -ETIMEDOUT : 0;
 	engine->running = false;
-	stop_thread(engine->scout_thread, engine->scout_inbox, &engine->stop_scout);
-	stop_thread(engine->sampler_thread, engine->sampler->inbox, &engine->stop_sampler);
+	scout = stop_thread(engine->scout_thread, engine->scout_inbox, &engine->stop_scout);
+	sampler = stop_thread(engine->sampler_thread, engine->sampler->inbox, &engine->stop_sampler);
+	engine->stuck = scout < 0 || sampler < 0;
+	if (engine->stuck)
+		return -ETIMEDOUT;
 	/* What each has sent the other while it ended. */
 	empty_sampler_inbox(engine->sampler->inbox);
 	empty_scout_inbox(engine->scout_inbox);
+	return 0;
 }
 
 void engine_free(struct engine *engine)
 {
-	engine_stop(engine);
+	/* What a thread that hangs may still use is left to it. */
+	if (engine_stop(engine) < 0)
+		return;
 	if (engine->scout)
 		scout_free(engine->scout);
 	if (engine->sampler) {

@@ -67,7 +67,7 @@ static void defaults_are_what_the_documentation_promises(void **state)
 
 	config_init(&config);
 	assert_int_equal(config.sampling.period_ns, 10000000);
-	assert_int_equal(config.sampling.min_period_ns, 100000);
+	assert_int_equal(config.sampling.min_period_ns, 1000000);
 	assert_int_equal(config.sampling.max_period_ns, 1000000000);
 	assert_string_equal(config.socket.path, "/run/cbox-profd/profd.sock");
 	assert_int_equal(config.socket.mode, 0666);
@@ -178,7 +178,7 @@ static void a_rate_may_be_given_as_a_period(void **state)
 	assert_int_equal(good("sampling: {period: 2500us}").sampling.period_ns, 2500000);
 	assert_int_equal(good("sampling: {period: 1s}").sampling.period_ns, 1000000000);
 	assert_int_equal(good("sampling: {rate: 1}").sampling.period_ns, 1000000000);
-	assert_int_equal(good("sampling: {rate: 10000}").sampling.period_ns, 100000);
+	assert_int_equal(good("sampling: {rate: 10000, max_rate: 10000}").sampling.period_ns, 100000);
 	bad("sampling:\n  rate: 100\n  period: 10ms\n",
 		"f:3:3: sampling.period: rate is given too, in line 2; one of the two is allowed");
 	bad("sampling:\n  period: 10ms\n  rate: 100\n",
