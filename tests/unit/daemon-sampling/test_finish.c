@@ -4,32 +4,12 @@
  */
 #include <inttypes.h>
 
-#include "fake_process.h"
+#include "target_fixture.h"
 
 #define TRACE_A "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 #define TRACE_B "00-1af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 #define ID_A "0af7651916cd43dd8448eb211c80319c"
 #define ID_B "1af7651916cd43dd8448eb211c80319c"
-
-static struct sampling sampling;
-static struct target *target;
-
-static int set_up(void **state)
-{
-	return fake_set_up(&sampling, &target);
-}
-
-static int tear_down(void **state)
-{
-	target_free(target, &sampling);
-	sampling_deinit(&sampling);
-	return 0;
-}
-
-static void tick(void)
-{
-	assert_int_equal(fake_tick(target, &sampling), TARGET_LIVES);
-}
 
 /* A request that has run for 6 ms when the tick finds it. */
 static void begin_request(void)
@@ -39,13 +19,6 @@ static void begin_request(void)
 	fake_request("/cart", fake.now_ns);
 	fake_in_function(&sampling, "hot");
 	fake_run(6 * MS);
-	tick();
-}
-
-static void work(const char *function, uint64_t ns)
-{
-	fake_in_function(&sampling, function);
-	fake_run(ns);
 	tick();
 }
 

@@ -4,30 +4,10 @@
  */
 #include <inttypes.h>
 
-#include "fake_process.h"
+#include "target_fixture.h"
 
 #define TRACE_A "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 #define TRACE_B "00-1af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-
-static struct sampling sampling;
-static struct target *target;
-
-static int set_up(void **state)
-{
-	return fake_set_up(&sampling, &target);
-}
-
-static int tear_down(void **state)
-{
-	target_free(target, &sampling);
-	sampling_deinit(&sampling);
-	return 0;
-}
-
-static void tick(void)
-{
-	assert_int_equal(fake_tick(target, &sampling), TARGET_LIVES);
-}
 
 /* An idle tick, then 4 ms later a request begins, which the tick 6 ms after that finds in @function. */
 static void begin_request(const char *path, const char *function)
@@ -41,13 +21,6 @@ static void begin_request(const char *path, const char *function)
 	tick();
 }
 
-static void work(const char *function, uint64_t ns)
-{
-	fake_in_function(&sampling, function);
-	fake_run(ns);
-	tick();
-}
-
 /* @more: further fields, or "". */
 static void set_global(const char *trace, uint64_t handle, const char *more)
 {
@@ -55,15 +28,6 @@ static void set_global(const char *trace, uint64_t handle, const char *more)
 
 	snprintf(text, sizeof(text), "%s;h=%" PRIu64 "%s", trace, handle, more);
 	fake_set_global(text);
-}
-
-/* The unit that ended last. */
-static const struct unit_result *ended(void)
-{
-	const struct unit_result *unit = retention_nth(sampling.retention, 0);
-
-	assert_non_null(unit);
-	return unit;
 }
 
 /* ---- requests ---- */

@@ -2,58 +2,12 @@
  *
  * Time in which nobody watches: no ticks, nothing in the window, <unread> in the unit; and nothing lost.
  */
-#include "fake_process.h"
-
-static struct sampling sampling;
-static struct target *target;
-
-static int set_up(void **state)
-{
-	return fake_set_up(&sampling, &target);
-}
-
-static int tear_down(void **state)
-{
-	if (target)
-		target_free(target, &sampling);
-	sampling_deinit(&sampling);
-	return 0;
-}
-
-static void tick(void)
-{
-	assert_int_equal(fake_tick(target, &sampling), TARGET_LIVES);
-	assert_true(accounting_is_balanced(&target->accounting));
-	assert_true(accounting_is_balanced(&target->window_accounting));
-	assert_true(accounting_is_balanced(&target->unit.labels.accounting));
-	assert_true(accounting_is_balanced(&sampling.accounting));
-}
+#include "target_fixture.h"
 
 static void begin_request(const char *path)
 {
 	fake_request(path, fake.now_ns);
-	fake_in_function(&sampling, "hot");
-	fake_run(10 * MS);
-	tick();
-}
-
-static const struct unit_result *ended(void)
-{
-	const struct unit_result *unit = retention_nth(sampling.retention, 0);
-
-	assert_non_null(unit);
-	return unit;
-}
-
-static struct profile *window(void)
-{
-	_cleanup_(calltree_freep) struct calltree *tree = NULL;
-	struct profile *profile = NULL;
-
-	assert_int_equal(calltree_new(1000, &tree), 0);
-	assert_int_equal(target_add_window_to(target, tree), 0);
-	assert_int_equal(profile_from_calltree(tree, sampling.frames, &profile), 0);
-	return profile;
+	work("hot", 10 * MS);
 }
 
 static void suspended_time_is_unread_in_the_unit_and_not_in_the_window(void **state)
