@@ -41,7 +41,7 @@ struct reader {
 	size_t why_bytes;
 	struct config *config;
 	/* For what can only be checked when all was read. */
-	struct place rate, clients_per_uid, pool_rates[CONFIG_MAX_POOLS];
+	struct place rate, max_rate, clients_per_uid, pool_rates[CONFIG_MAX_POOLS];
 };
 
 static void reader_deinit(struct reader *reader)
@@ -309,6 +309,7 @@ static int read_section(struct reader *reader, const struct config_section *sect
 		return r;
 	if (strcmp(section->name, "sampling") == 0)
 		reader->rate = place_of_rate(section, seen);
+	reader->max_rate = place_of_key(section, "max_rate", seen);
 	if (strcmp(section->name, "socket") == 0)
 		reader->clients_per_uid = place_of_key(section, "max_clients_per_uid", seen);
 	return 0;
@@ -447,13 +448,27 @@ static int read_stream(struct reader *reader)
 	return 0;
 }
 
+static void allow_written_rates(struct config *config)
+{
+	uint64_t *fastest_ns = &config->sampling.min_period_ns;
+
+	if (config->sampling.period_ns < *fastest_ns)
+		*fastest_ns = config->sampling.period_ns;
+	for (size_t i = 0; i < config->pool_count; i++)
+		if (config->pools[i].period_ns && config->pools[i].period_ns < *fastest_ns)
+			*fastest_ns = config->pools[i].period_ns;
+}
+
 /* What takes more than one key to decide. A default gives way to what is written down; two things written
  * down must fit. */
 static int check_together(struct reader *reader)
 {
 	struct config *config = reader->config;
-	const uint64_t max_hz = 1000000000 / config->sampling.min_period_ns;
+	uint64_t max_hz;
 
+	if (!reader->max_rate.line)
+		allow_written_rates(config);
+	max_hz = 1000000000 / config->sampling.min_period_ns;
 	if (!reader->rate.line && config->sampling.period_ns < config->sampling.min_period_ns)
 		config->sampling.period_ns = config->sampling.min_period_ns;
 	if (!reader->clients_per_uid.line && config->socket.max_clients_per_uid > config->socket.max_clients)

@@ -178,7 +178,7 @@ static void a_rate_may_be_given_as_a_period(void **state)
 	assert_int_equal(good("sampling: {period: 2500us}").sampling.period_ns, 2500000);
 	assert_int_equal(good("sampling: {period: 1s}").sampling.period_ns, 1000000000);
 	assert_int_equal(good("sampling: {rate: 1}").sampling.period_ns, 1000000000);
-	assert_int_equal(good("sampling: {rate: 10000, max_rate: 10000}").sampling.period_ns, 100000);
+	assert_int_equal(good("sampling: {rate: 10000}").sampling.period_ns, 100000);
 	bad("sampling:\n  rate: 100\n  period: 10ms\n",
 		"f:3:3: sampling.period: rate is given too, in line 2; one of the two is allowed");
 	bad("sampling:\n  period: 10ms\n  rate: 100\n",
@@ -339,6 +339,8 @@ static void what_only_two_keys_together_make_wrong_is_found(void **state)
 static void a_default_gives_way_to_what_is_written_down(void **state)
 {
 	assert_int_equal(good("sampling: {max_rate: 50}").sampling.period_ns, 20000000);
+	assert_int_equal(good("sampling: {rate: 5000}").sampling.min_period_ns, 200000);
+	assert_int_equal(good("pools: [{fpm_pool: a, rate: 2000}]").sampling.min_period_ns, 500000);
 	assert_int_equal(good("socket: {max_clients: 10}").socket.max_clients_per_uid, 10);
 }
 
