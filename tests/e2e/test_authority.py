@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from support import balance, client, php_builds, wait
+from support import balance, php_builds, wait
 from support.client import Client, Refused, as_user
 from support.fpm import Pool
 from test_unit import unit
@@ -109,8 +109,14 @@ def lines(path, raw, seconds=10.0):
 
 
 @pytest.mark.parametrize("raw, error", [
-    (b"hello\n", "bad_json"), (b"{\n", "bad_json"), (b"[]\n", "bad_request"), (b"{}\n", "bad_request"), (b'{"verb":7}\n', "bad_request"),
-    (b'{"verb":"dance"}\n', "unknown_verb"), (b'{"verb":"' + b"[" * 500 + b"\n", "bad_json"), (b"\0\xff\n", "bad_json"),
+    (b"hello\n", "bad_json"),
+    (b"{\n", "bad_json"),
+    (b"\0\xff\n", "bad_json"),
+    (b'{"verb":' + b"[" * 500 + b"\n", "bad_json"),
+    (b"[]\n", "bad_request"),
+    (b"{}\n", "bad_request"),
+    (b'{"verb":7}\n', "bad_request"),
+    (b'{"verb":"dance"}\n', "unknown_verb"),
     (b'{"verb":"units","limit":-1}\n', "out_of_range"), (b'{"verb":"units","limit":"many"}\n', "bad_request"),
     (b'{"verb":"rate","rate_hz":1000000000}\n', "out_of_range"),
 ])
@@ -229,7 +235,7 @@ def test_a_thousand_connections_of_one_user_leave_room_for_the_others(fpm, make_
     thread, box = in_background(NOBODY, crowd, daemon.socket, 1000, go[0], done[1])
     assert os.read(done[0], 1) == b"x"
     assert daemon.ask("status")["version"]
-    assert unit(fpm, scripts, daemon, hot=20)["result"]["duration_ns"] > 0, "a worker of another user still gets its result"
+    assert unit(fpm, scripts, daemon, hot=20)["result"]["duration_ns"] > 0, "another user's worker gets its result"
     os.write(go[1], b"x")
     thread.join(30)
     turned_away, held = box[0]
@@ -254,8 +260,11 @@ def test_hostile_clients_do_not_disturb_sampling(fpm, make_daemon, scripts):
     daemon = make_daemon(fpm, rate=200, socket={"max_clients": 256, "max_clients_per_uid": 64})
     control = missed(daemon)
     go, done = os.pipe(), os.pipe()
-    attackers = [in_background(NOBODY, crowd, daemon.socket, 1000, go[0], done[1]), in_background(WWW_DATA, never_reads, daemon.socket, 2.5),
-                 in_background(WWW_DATA, floods, daemon.socket)]
+    attackers = [
+        in_background(NOBODY, crowd, daemon.socket, 1000, go[0], done[1]),
+        in_background(WWW_DATA, never_reads, daemon.socket, 2.5),
+        in_background(WWW_DATA, floods, daemon.socket),
+    ]
     under_attack = missed(daemon)
     os.write(go[1], b"x")
     for thread, _ in attackers:

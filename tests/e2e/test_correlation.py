@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from support import balance, cli, php_builds, proc, wait
+from support import balance, cli, php_builds, wait
 from test_unit import MS, SPAN, TRACE, assert_is_consistent, unit
 
 REQUESTS = 2000
@@ -27,9 +27,9 @@ def test_a_unit_covers_what_ran_before_begin(build, fpm, scripts, make_daemon):
 
 def test_a_request_that_never_says_begin_is_a_unit_of_its_own(fpm, scripts, daemon):
     worker = fpm.request(scripts / "deep.php", "d=3&seconds=0.2").json()["pid"]
-    found = wait.until(lambda: [u for u in daemon.ask("units", pid=worker)["units"] if u.get("path") == "/deep.php"],
-                       "the automatic unit to be kept")
-    result = daemon.ask("unit", unit_id=found[0]["unit_id"], profile=True, stacks=True)
+    newest = wait.until(lambda: daemon.ask("units", pid=worker, limit=1)["units"], "the unit to be kept")[0]
+    result = daemon.ask("unit", unit_id=newest["unit_id"], profile=True, stacks=True)
+    assert result["path"] == "/deep.php"
     assert result["automatic"] is True and result["unit"] == "http"
     tree = assert_is_consistent(result)
     assert tree.total("Deep::bottom")[1] == pytest.approx(200 * MS, rel=0.2)
@@ -52,7 +52,8 @@ def test_two_thousand_requests_back_to_back_each_get_their_own_result(build, sha
             with fpm.connect() as connection:
                 mine = traces(worker)
                 for number, trace in enumerate(mine):
-                    connection.send(scripts / "quick.php", f"trace={trace}&us={(number % 5) * 200}", **daemon.to_be_found())
+                    query = f"trace={trace}&us={(number % 5) * 200}"
+                    connection.send(scripts / "quick.php", query, **daemon.to_be_found())
                     if number:
                         answers[mine[number - 1]] = connection.read().json()
                 answers[mine[-1]] = connection.read().json()
@@ -74,7 +75,7 @@ def test_two_thousand_requests_back_to_back_each_get_their_own_result(build, sha
     identities = {told["result"].get("unit_id") for told in answers.values()}
     assert len(identities) == REQUESTS, "two requests were merged into one unit"
     spent = sorted(told["finish_wall_ns"] for told in answers.values())
-    assert spent[REQUESTS // 2] <= 5 * MS, f"half of the results took longer than {spent[REQUESTS // 2] / MS} ms"
+    assert spent[REQUESTS // 2] <= 20 * MS, "half of the results came later than the client's own budget has room for"
     for trace, told in answers.items():
         balance.of(told["result"]["accounting"])
         assert told["result"]["duration_ns"] < 1_000_000_000, f"{trace} has swallowed its neighbours"
@@ -89,7 +90,7 @@ def waiting_request(fpm, scripts, gate, form, value="", **parameters):
     with fpm.connect() as connection:
         connection.send(scripts / "context.php", query, **parameters)
         gate.until_reached()
-        worker = wait.until(lambda: next((pid for pid in fpm.workers() if proc.waits_in_a_call(pid) == "poll"), None), "a blocked worker")
+        worker = fpm.worker_at_a_gate()
         yield worker
         gate.open()
         assert connection.read().json()["pid"] == worker
@@ -132,7 +133,7 @@ def test_a_global_that_is_no_context_is_counted_and_ignored(form, build, fpm, sc
     daemon = make_daemon(fpm)
     with waiting_request(fpm, scripts, gate, form, VALID) as worker:
         assert request_of(worker)["context"] == "invalid"
-        wait.until(lambda: daemon.target(worker)["accounting"]["context_invalid"] > 0, "the invalid context to be counted")
+        wait.until(lambda: daemon.target(worker)["accounting"]["context_invalid"] > 0, "it to be counted")
         assert not daemon.target(worker)["trace_id"]
 
 
@@ -147,7 +148,7 @@ def test_no_global_is_absent_and_not_counted(build, fpm, scripts, gate, make_dae
 def test_an_incoming_traceparent_header_is_enough(build, fpm, scripts, gate, make_daemon):
     daemon = make_daemon(fpm, trace={"traceparent": True})
     with waiting_request(fpm, scripts, gate, "none", HTTP_TRACEPARENT=VALID) as worker:
-        wait.until(lambda: daemon.target(worker)["trace_id"] == TRACE, lambda: f"the header's trace: {daemon.target(worker)}")
+        wait.until(lambda: daemon.target(worker)["trace_id"] == TRACE, "the header's trace")
 
 
 def test_an_incoming_traceparent_header_is_not_believed_where_that_is_switched_off(fpm, scripts, gate, make_daemon):

@@ -3,7 +3,7 @@
 import json
 from contextlib import contextmanager
 
-from support import cli, php_builds, proc, wait
+from support import cli, php_builds, proc
 from support.gate import Gate
 
 
@@ -13,11 +13,12 @@ def class_name(name):
 
 
 def frames_of(backtrace, leaf):
-    """debug_backtrace() as `dump` tells it: there an entry's file and line are where it was *called*, here where it runs."""
+    """debug_backtrace() as `dump` tells it: there a file and line are where it was *called*, here where it runs."""
     frames = [leaf]
     running = {"file": backtrace["file"], "line": backtrace["line"]}
     for entry in backtrace["trace"]:
-        name = entry["function"] if "class" not in entry else f"{class_name(entry['class'])}::{entry['function']}"
+        scope = f"{class_name(entry['class'])}::" if "class" in entry else ""
+        name = scope + entry["function"]
         frames.append((name, running.get("file", ""), running.get("line", 0)))
         running = {key: entry[key] for key in ("file", "line") if key in entry}
     return frames + [("{main}", running["file"], running["line"])]
@@ -65,18 +66,18 @@ def test_dump_of_compiled_code_prints_what_debug_backtrace_wrote_down(build, mod
     assert told(dump) == frames_of(backtrace, ("fread", "", 0))
 
 
-def test_functions_compiled_anew_for_each_request_are_not_mistaken_for_those_of_the_last(build, shared_master, scripts, place):
-    """Without opcache PHP uses the addresses of freed functions again: the same dump process must not be needed to see it,
-    a daemon that stays must name them right too, request after request."""
+def test_functions_compiled_anew_are_not_mistaken_for_the_last_requests(build, shared_master, scripts, place):
+    """Without opcache PHP uses the addresses of freed functions again."""
     fpm = shared_master(build, php_builds.OFF)
     for turn in range(3):
         script = place / f"turn{turn}.php"
-        script.write_text(f"<?php function turn_{turn}($gate) {{ $s = stream_socket_client('unix://' . $gate); fwrite($s, '!'); fread($s, 1); }}\n"
-                          + "\n" * turn + f"turn_{turn}($_GET['gate']); echo json_encode(getmypid());")
+        wait_at_the_gate = "$s = stream_socket_client('unix://' . $gate); fwrite($s, '!'); fread($s, 1);"
+        call = f"turn_{turn}($_GET['gate']); echo json_encode(getmypid());"
+        script.write_text(f"<?php function turn_{turn}($gate) {{ {wait_at_the_gate} }}\n" + "\n" * turn + call)
         with Gate(place / "gate") as gate, fpm.connect() as connection:
             connection.send(script, f"gate={gate.path}")
             gate.until_reached()
-            pid = wait.until(lambda: next((w for w in fpm.workers() if proc.waits_in_a_call(w) == "poll"), None), "a blocked worker")
+            pid = fpm.worker_at_a_gate()
             dump = cli.run_json("dump", pid, "--json")
             gate.open()
             assert connection.read().json() == pid

@@ -16,12 +16,12 @@ from support.gate import Gate
 BUDGET_NS = 20_000_000
 # What a busy two-CPU machine may add before PHP runs again; the budget itself is the client's to keep.
 SCHEDULING_NS = 15_000_000
-HELLO = json.dumps({"hello": "cbox-profd", "version": "0.1.0", "protocols": [1], "features": ["finish", "status"]}).encode() + b"\n"
+HELLO = b'{"hello":"cbox-profd","version":"0.1.0","protocols":[1],"features":["finish","status"]}\n'
 
 
 @contextmanager
 def impostor(path, talk, backlog=64):
-    """Listens where the daemon should; talk(connection) in a thread for each connection, or nobody accepts when it is None."""
+    """Listens where the daemon should; talk(connection) in a thread for each one, or nobody accepts when it is None."""
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listening.bind(str(path))
     os.chmod(path, 0o666)
@@ -116,12 +116,15 @@ def speaks_another_protocol(connection, ended):
 def refuses(connection, ended):
     connection.sendall(HELLO)
     identity = json.loads(connection.recv(65536).split(b"\n")[0]).get("id")
-    connection.sendall(json.dumps({"id": identity, "ok": False, "error": "internal", "message": "no"}).encode() + b"\n")
+    answer = {"id": identity, "ok": False, "error": "internal", "message": "no"}
+    connection.sendall(json.dumps(answer).encode() + b"\n")
     ended.wait(60)
 
 
-IMPOSTORS = [never_answers, says_hello_and_no_more, speaks_garbage, answers_garbage, answers_with_the_wrong_types,
-             never_ends_its_line, drips, hangs_up, hangs_up_after_the_question, speaks_another_protocol, refuses]
+IMPOSTORS = [
+    never_answers, says_hello_and_no_more, speaks_garbage, answers_garbage, answers_with_the_wrong_types,
+    never_ends_its_line, drips, hangs_up, hangs_up_after_the_question, speaks_another_protocol, refuses,
+]
 
 
 def assert_fails_open(fpm, scripts, path, times=3):
@@ -135,7 +138,7 @@ def assert_fails_open(fpm, scripts, path, times=3):
         assert told["available"] is False or result["available"] is False
         assert result["available"] is False
         assert result["profile"] is None and result["profiling"] is False
-        assert result["unit"] == "http" and isinstance(result["operations"], (dict, list)) and isinstance(result["counters"], (dict, list))
+        assert result["unit"] == "http" and result["operations"] == [] and result["counters"]["profiler.samples"] == 0
         assert result["duration_ns"] >= 5_000_000, "the client measures what it can itself"
         assert told["second_finish"] == []
         spent.append(told["finish_wall_ns"])
@@ -213,6 +216,7 @@ def test_after_a_restart_the_same_worker_is_served_again(make_fpm, scripts, make
     daemon.until_attached(fpm.workers())
 
     def served():
-        return fpm.request(scripts / "unit.php", "hot=20", CBOX_PROFD_SOCKET=daemon.socket).json()["result"].get("available") is not False
+        told = fpm.request(scripts / "unit.php", "hot=20", CBOX_PROFD_SOCKET=daemon.socket).json()
+        return told["result"].get("available") is not False
 
     wait.until(served, "a result from the new daemon", 5, poll=0.1)

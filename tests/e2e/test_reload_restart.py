@@ -17,6 +17,11 @@ from test_unit import assert_is_consistent, unit
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
 
+def worker_of(daemon, trace):
+    """The pid of the target that serves this trace now."""
+    return next((target["pid"] for target in daemon.targets() if target["trace_id"] == trace), None)
+
+
 # -- reload ----------------------------------------------------------------------------------------------------------
 
 def test_sighup_takes_a_new_configuration(fpm, make_daemon, scripts):
@@ -49,7 +54,7 @@ def test_a_reload_in_mid_request_loses_nothing(fpm, make_daemon, scripts, place)
     with Gate(place / "gate") as gate, fpm.connect() as connection:
         connection.send(scripts / "gated_unit.php", f"gate={gate.path}&trace={TRACE}", **daemon.to_be_found())
         gate.until_reached()
-        worker = wait.until(lambda: next((t["pid"] for t in daemon.targets() if t["trace_id"] == TRACE), None), "the trace to be seen")
+        worker = wait.until(lambda: worker_of(daemon, TRACE), "the trace to be seen")
         daemon.configure(sampling={"rate": 300})
         daemon.ask("reload")
         taken = balance.looked(daemon.target(worker)["accounting"])
@@ -101,7 +106,7 @@ def test_a_restart_in_mid_request_still_gives_the_unit(build, fpm, make_daemon, 
         daemon.stop()
         daemon.start()
         daemon.until_attached(fpm.workers())
-        worker = wait.until(lambda: next((t["pid"] for t in daemon.targets() if t["trace_id"] == TRACE), None), "the trace to be seen")
+        worker = wait.until(lambda: worker_of(daemon, TRACE), "the trace to be seen")
         taken = balance.looked(daemon.target(worker)["accounting"])
         wait.until(lambda: balance.looked(daemon.target(worker)["accounting"]) > taken + 20, "samples")
         gate.open()
@@ -229,11 +234,12 @@ def test_the_units_are_what_systemd_accepts():
     units = [str(path) for path in sorted((cli.ROOT / "systemd").iterdir()) if path.suffix in (".service", ".socket")]
     assert units
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True, timeout=60)
-    complaints = [line for line in (done.stdout + done.stderr).splitlines() if "cbox-profd" in line and "is not executable" not in line]
-    assert complaints == []
+    about_ours = [line for line in (done.stdout + done.stderr).splitlines() if "cbox-profd" in line]
+    assert [line for line in about_ours if "is not executable" not in line] == []
 
 
 def test_the_service_is_hardened():
     service = cli.ROOT / "systemd" / "cbox-profd.service"
-    done = subprocess.run(["systemd-analyze", "security", "--offline=yes", "--threshold=40", "--no-pager", service], capture_output=True, text=True, timeout=60)
+    command = ["systemd-analyze", "security", "--offline=yes", "--threshold=40", "--no-pager", service]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr

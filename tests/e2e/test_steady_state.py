@@ -28,7 +28,8 @@ def calls_per_sample(daemon, seconds=1.0):
         metrics = daemon.metrics()
         accounting = metrics["accounting"]
         again = accounting["torn_retried"] + MOST_TRIES * accounting["torn_lost"]
-        return metrics["process_vm_readv_total"] + metrics["proc_reads_total"], accounting["expected"] - accounting["missed"] + again
+        calls = metrics["process_vm_readv_total"] + metrics["proc_reads_total"]
+        return calls, accounting["expected"] - accounting["missed"] + again
 
     (calls, ticks), started = numbers(), time.monotonic()
     wait.until(lambda: time.monotonic() - started > seconds, "a while of sampling", seconds + 2, poll=0.05)
@@ -73,24 +74,26 @@ def test_strace_counts_the_same_calls(what, most, make_fpm, make_daemon, scripts
     query = "d=500&seconds=30" if what == "running" else f"d=500&gate={gate.path}"
     with fpm.connect() as connection:
         connection.send(scripts / "deep.php", query)
-        wait.until(lambda: daemon.targets()[0]["accounting"]["taken" if what == "running" else "unchanged"] > 20, "steady state")
+        part = "taken" if what == "running" else "unchanged"
+        wait.until(lambda: daemon.targets()[0]["accounting"][part] > 20, "steady state")
         sampler = next(tid for tid, name in proc.threads(daemon.pid).items() if "sampl" in name)
         counted = place / "strace.txt"
-        strace = subprocess.Popen(["strace", "-c", "-o", counted, "-p", str(sampler)], stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=proc.die_with_parent)
+        strace = proc.start(["strace", "-c", "-o", counted, "-p", sampler], stderr=subprocess.DEVNULL)
         wait.until(lambda: proc.status_field(sampler, "TracerPid") == str(strace.pid), "strace to be attached")
         before, started = daemon.targets()[0]["accounting"], time.monotonic()
         wait.until(lambda: time.monotonic() - started > 2, "two seconds", 4, poll=0.05)
         after = daemon.targets()[0]["accounting"]
         strace.send_signal(signal.SIGINT)
         strace.wait(10)
-    calls = {match[2]: int(match[1]) for match in re.finditer(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(\w+)$", counted.read_text(), re.M)}
+    # "% time, seconds, usecs/call, calls, errors, syscall"; errors may be left out
+    rows = re.findall(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(\w+)$", counted.read_text(), re.M)
+    calls = {name: int(count) for count, name in rows}
     looks = sum(after[part] - before[part] for part in ("taken", "unchanged", "torn_lost", "unreadable"))
     looking = calls.get("process_vm_readv", 0) + calls.get("pread64", 0)
     assert looks > 100
     # strace was there a little longer than the two readings of the accounting
     assert looking / looks <= most * 1.05, f"{calls} for {looks} samples"
-    assert calls.get("openat", 0) + calls.get("read", 0) <= calls.get("epoll_wait", 0) + 2 * looks, f"nothing is opened anew: {calls}"
+    assert calls.get("openat", 0) <= looks / 10, f"something is opened anew each time: {calls}"
 
 
 def test_memory_with_64_busy_workers_is_small_and_flat(make_fpm, make_daemon, scripts, place, room):
@@ -105,10 +108,12 @@ def test_memory_with_64_busy_workers_is_small_and_flat(make_fpm, make_daemon, sc
 
     with load.Nginx(fpm, place / "nginx", app / "public" / "index.php") as nginx, nginx.under_wrk(100, 600):
         # ended units are kept up to a bound; from there on old ones go
-        wait.until(lambda: sum(target["requests_seen"] for target in daemon.targets()) - daemon.metrics()["units_retained"] > 300,
-                   lambda: f"old units to go: {daemon.metrics()}", 60, poll=0.1)
-        early, first = proc.rss_bytes(daemon.pid), samples()
-        wait.until(lambda: samples() - first > SAMPLES, lambda: f"all samples: {samples() - first}", 60 + SAMPLES / 1000, poll=0.1)
+        def units_gone():
+            return sum(target["requests_seen"] for target in daemon.targets()) - daemon.metrics()["units_retained"]
+
+        wait.until(lambda: units_gone() > 300, lambda: f"old units to go: {daemon.metrics()}", 60, poll=0.1)
+        early, last = proc.rss_bytes(daemon.pid), samples() + SAMPLES
+        wait.until(lambda: samples() > last, lambda: f"{last} samples: {samples()}", 60 + SAMPLES / 1000, poll=0.1)
         late = proc.rss_bytes(daemon.pid)
     assert late <= 32 << 20, f"RSS {late >> 10} KiB with 64 workers"
     assert late - early <= 2 << 20, f"RSS grew from {early >> 10} to {late >> 10} KiB over {SAMPLES} samples"

@@ -68,15 +68,15 @@ class Daemon:
         os.chmod(self.socket.parent, 0o755)
         self.configure()
         self._output = open(self.directory / "daemon.log", "ab")
-        self.process = subprocess.Popen(
-            [*self.prefix, cli.binary(), "daemon", "--config", self.file], stdin=subprocess.DEVNULL, stdout=self._output,
-            stderr=subprocess.STDOUT, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **self.environment},
-            preexec_fn=proc.die_with_parent)
+        self.process = proc.start(
+            [*self.prefix, cli.binary(), "daemon", "--config", self.file],
+            stdout=self._output, stderr=subprocess.STDOUT, env=cli.clean_environment(self.environment))
         wait.until(self._answers, lambda: f"the daemon's hello; its log: {self.log[-3000:]}", seconds)
         return self
 
     def _answers(self):
-        assert self.process.poll() is None, f"the daemon ended with status {self.process.returncode}: {self.log[-3000:]}"
+        status = self.process.poll()
+        assert status is None, f"the daemon ended with status {status}: {self.log[-3000:]}"
         try:
             with client.Client(self.socket, 2) as connection:
                 return connection.hello is not None
@@ -108,8 +108,8 @@ class Daemon:
             print("--- the daemon's log\n" + self.log[-4000:])
 
     def to_be_found(self):
-        """FastCGI parameters that lead the PHP client here, with a budget a busy machine can't exhaust: whether the client
-        keeps its real one is for the fail-open tests."""
+        """FastCGI parameters that lead the PHP client here, with a budget a busy machine can't exhaust: whether the
+        client keeps its real one is for the fail-open tests."""
         return {"CBOX_PROFD_SOCKET": self.socket, "CBOX_PROFD_BUDGET_MS": 5000}
 
     def signal(self, number):
@@ -133,9 +133,15 @@ class Daemon:
     def until_attached(self, pids, seconds=15.0):
         """Waits until all of `pids` are among the targets, and were looked at."""
         wanted = set(pids)
-        wait.until(lambda: wanted <= {target["pid"] for target in self.targets() if target["accounting"]["expected"]},
-                   lambda: f"targets {sorted(wanted)}; there are {sorted(t['pid'] for t in self.targets())}; refused: "
-                           f"{self.ask('status').get('refusals')}; log: {self.log[-2000:]}", seconds)
+
+        def looked_at():
+            return {target["pid"] for target in self.targets() if target["accounting"]["expected"]}
+
+        def tell():
+            refused = self.ask("status").get("refusals")
+            return f"targets {sorted(wanted)}; there are {sorted(looked_at())}; refused: {refused}; log: {self.log[-2000:]}"
+
+        wait.until(lambda: wanted <= looked_at(), tell, seconds)
         return self
 
     def metrics(self):

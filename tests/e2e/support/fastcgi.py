@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A FastCGI client, as small as it can be: one connection, kept alive, one request after the other.
 
-The suite does not use cgi-fcgi for load: a process a request would measure fork(), and could not keep a worker's connection.
+Not cgi-fcgi: a process a request would measure fork(), and could not keep a worker's connection.
 """
 import json
 import socket
@@ -56,10 +56,20 @@ def parameters(script, query="", uri=None, method="GET", body=b"", **more):
     """The FastCGI environment a web server would send for this script."""
     uri = uri if uri is not None else f"/{str(script).rsplit('/', 1)[-1]}" + (f"?{query}" if query else "")
     return {
-        "GATEWAY_INTERFACE": "CGI/1.1", "SERVER_PROTOCOL": "HTTP/1.1", "SERVER_SOFTWARE": "tests", "REQUEST_METHOD": method,
-        "SCRIPT_FILENAME": str(script), "SCRIPT_NAME": uri.split("?")[0], "REQUEST_URI": uri, "QUERY_STRING": query,
-        "CONTENT_LENGTH": str(len(body)) if body else "", "CONTENT_TYPE": "application/octet-stream" if body else "",
-        "REMOTE_ADDR": "127.0.0.1", "SERVER_NAME": "localhost", "HTTP_HOST": "localhost", **more,
+        "GATEWAY_INTERFACE": "CGI/1.1",
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "SERVER_SOFTWARE": "tests",
+        "SERVER_NAME": "localhost",
+        "HTTP_HOST": "localhost",
+        "REMOTE_ADDR": "127.0.0.1",
+        "REQUEST_METHOD": method,
+        "REQUEST_URI": uri,
+        "SCRIPT_FILENAME": str(script),
+        "SCRIPT_NAME": uri.split("?")[0],
+        "QUERY_STRING": query,
+        "CONTENT_LENGTH": str(len(body)) if body else "",
+        "CONTENT_TYPE": "application/octet-stream" if body else "",
+        **more,
     }
 
 
@@ -84,7 +94,8 @@ class Connection:
 
     def send(self, script, query="", body=b"", **more):
         """Sends a request and does not wait: read() fetches the answer. Several may be under way, answered in order."""
-        begin = HEADER.pack(1, BEGIN_REQUEST, 1, 8, 0) + struct.pack("!HB5x", RESPONDER, KEEP_CONNECTION if self._keep_alive else 0)
+        flags = KEEP_CONNECTION if self._keep_alive else 0
+        begin = HEADER.pack(1, BEGIN_REQUEST, 1, 8, 0) + struct.pack("!HB5x", RESPONDER, flags)
         self._socket.sendall(begin + _records(PARAMS, _pairs(parameters(script, query, body=body, **more)))
                              + (_records(STDIN, body) if body else HEADER.pack(1, STDIN, 1, 0, 0)))
 

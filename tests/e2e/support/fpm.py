@@ -30,9 +30,17 @@ class Pool:
 
     def section(self, directory):
         lines = [
-            f"[{self.name}]", f"user = {self.user}", f"group = {self.user}", f"listen = {self.socket(directory)}",
-            "listen.mode = 0666", "listen.backlog = 4096", f"pm = {self.manager}", f"pm.max_children = {self.workers}",
-            f"pm.max_requests = {self.max_requests}", "catch_workers_output = yes", "clear_env = yes",
+            f"[{self.name}]",
+            f"user = {self.user}",
+            f"group = {self.user}",
+            f"listen = {self.socket(directory)}",
+            "listen.mode = 0666",
+            "listen.backlog = 4096",
+            f"pm = {self.manager}",
+            f"pm.max_children = {self.workers}",
+            f"pm.max_requests = {self.max_requests}",
+            "catch_workers_output = yes",
+            "clear_env = yes",
         ]
         if self.manager == "ondemand":
             lines.append("pm.process_idle_timeout = 60")
@@ -66,21 +74,23 @@ class FpmMaster:
             + "".join(pool.section(self.directory) for pool in self.pools.values()))
         arguments = self.build.ini(self.mode, self.extensions, **self.ini)
         self._output = open(self.directory / "fpm.out", "ab")
-        self.process = subprocess.Popen(
+        self.process = proc.start(
             [*self.prefix, self.binary, *arguments, "-R", "-F", "-y", configuration, "-p", self.directory],
-            env=self.build.environment(), cwd=self.directory, stdin=subprocess.DEVNULL, stdout=self._output,
-            stderr=subprocess.STDOUT, preexec_fn=proc.die_with_parent)
+            env=self.build.environment(), cwd=self.directory, stdout=self._output, stderr=subprocess.STDOUT)
         self._known = set()
         wait.until(self._is_ready, lambda: f"{self.build.name} {self.mode} to be ready: {self.tell()}", seconds)
         return self
 
     def _is_ready(self):
         assert self.process.poll() is None, f"php-fpm ended with status {self.process.returncode}: {self.tell()}"
-        if READY not in self.log.read_text(errors="replace"):
+        if self._times_ready() == 0:
             return False
         self.pid = self._master_pid()
-        return self.pid is not None and all(len(self.workers(pool.name)) >= pool.workers for pool in self.pools.values()
-                                            if pool.manager == "static")
+        static = [pool for pool in self.pools.values() if pool.manager == "static"]
+        return self.pid is not None and all(len(self.workers(pool.name)) >= pool.workers for pool in static)
+
+    def _times_ready(self):
+        return self.log.read_text(errors="replace").count(READY)
 
     def _master_pid(self):
         """The pid in this namespace: what `prefix` started may be a parent of the master's."""
@@ -127,8 +137,8 @@ class FpmMaster:
         self.stop()
 
     def tell(self):
-        out = self.directory / "fpm.out"
-        return self.log.read_text(errors="replace")[-3000:] + (out.read_text(errors="replace")[-2000:] if out.exists() else "")
+        logs = [log for log in (self.log, self.directory / "fpm.out") if log.exists()]
+        return "".join(log.read_text(errors="replace")[-3000:] for log in logs)
 
     # -- what it has --------------------------------------------------------------------------------------------------
 
@@ -158,6 +168,13 @@ class FpmMaster:
                 found.append(pid)
         return found
 
+    def worker_at_a_gate(self):
+        """The one worker whose request stands before a gate."""
+        def find():
+            return next((pid for pid in self.workers() if proc.waits_in_a_call(pid) == "poll"), None)
+
+        return wait.until(find, "a worker blocked before the gate")
+
     # -- what it does -------------------------------------------------------------------------------------------------
 
     def request(self, script, query="", pool=None, **more):
@@ -178,7 +195,10 @@ class FpmMaster:
 
     def reload(self):
         """FPM's graceful reload: the master executes itself again and keeps its pid."""
-        before, said = set(self.all_workers()), self.log.read_text(errors="replace").count(READY)
+        before, said = set(self.all_workers()), self._times_ready()
         os.kill(self.pid, signal.SIGUSR2)
-        wait.until(lambda: self.log.read_text(errors="replace").count(READY) > said and not before & set(self.all_workers())
-                   and self._is_ready(), lambda: "the reload: " + self.tell(), 20)
+
+        def reloaded():
+            return self._times_ready() > said and not before & set(self.all_workers()) and self._is_ready()
+
+        wait.until(reloaded, lambda: "the reload: " + self.tell(), 20)

@@ -11,25 +11,32 @@ from . import fastcgi, proc, wait
 
 
 class Nginx:
-    """nginx on a Unix socket's neighbour: 127.0.0.1 on a port the kernel picked is not to be had, so it listens on a fixed
-    loopback address of the suite's own."""
+    """nginx before a pool, on a fixed port of the loopback interface (it can't tell one that the kernel picked)."""
 
     def __init__(self, fpm, directory, script, pool=None, port=18971):
         self.directory, self.port = Path(directory), port
         self.directory.mkdir(parents=True, exist_ok=True)
         self.file = self.directory / "nginx.conf"
         self.file.write_text(f"""
-daemon off; worker_processes 1; pid {self.directory}/nginx.pid; error_log {self.directory}/error.log; user root;
+daemon off; user root; worker_processes 1; pid {self.directory}/nginx.pid; error_log {self.directory}/error.log;
 events {{ worker_connections 1024; }}
 http {{
-    access_log off; client_body_temp_path {self.directory}/body; fastcgi_temp_path {self.directory}/fastcgi;
-    proxy_temp_path {self.directory}/proxy; uwsgi_temp_path {self.directory}/uwsgi; scgi_temp_path {self.directory}/scgi;
+    access_log off;
+    client_body_temp_path {self.directory}/body;
+    fastcgi_temp_path {self.directory}/fastcgi;
+    proxy_temp_path {self.directory}/proxy;
+    uwsgi_temp_path {self.directory}/uwsgi;
+    scgi_temp_path {self.directory}/scgi;
     server {{
         listen 127.0.0.1:{port};
         location / {{
             fastcgi_pass unix:{fpm.socket(pool)};
-            fastcgi_param SCRIPT_FILENAME {script}; fastcgi_param SCRIPT_NAME /index.php; fastcgi_param REQUEST_URI $request_uri;
-            fastcgi_param QUERY_STRING $query_string; fastcgi_param REQUEST_METHOD $request_method; fastcgi_param SERVER_PROTOCOL HTTP/1.1;
+            fastcgi_param SCRIPT_FILENAME {script};
+            fastcgi_param SCRIPT_NAME /index.php;
+            fastcgi_param REQUEST_URI $request_uri;
+            fastcgi_param QUERY_STRING $query_string;
+            fastcgi_param REQUEST_METHOD $request_method;
+            fastcgi_param SERVER_PROTOCOL HTTP/1.1;
         }}
     }}
 }}
@@ -37,8 +44,8 @@ http {{
 
     def __enter__(self):
         self._output = open(self.directory / "nginx.out", "ab")
-        self.process = subprocess.Popen(["/usr/sbin/nginx", "-c", self.file, "-p", self.directory], stdin=subprocess.DEVNULL,
-                                        stdout=self._output, stderr=subprocess.STDOUT, preexec_fn=proc.die_with_parent)
+        self.process = proc.start(
+            ["/usr/sbin/nginx", "-c", self.file, "-p", self.directory], stdout=self._output, stderr=subprocess.STDOUT)
         wait.until(self._listens, lambda: f"nginx: {(self.directory / 'nginx.out').read_text()}")
         return self
 
@@ -56,21 +63,18 @@ http {{
     @contextmanager
     def under_wrk(self, connections, seconds, uri="/catalog/tools/1"):
         """wrk runs meanwhile; ended early when the block is left."""
-        process = subprocess.Popen(["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", f"http://127.0.0.1:{self.port}{uri}"],
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                   preexec_fn=proc.die_with_parent)
+        url = f"http://127.0.0.1:{self.port}{uri}"
+        process = proc.start(["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", url], stdout=subprocess.DEVNULL)
         try:
-            yield process
+            yield
         finally:
             proc.end(process)
-            process.stdout.close()
 
 
 @contextmanager
 def hogs(count=2):
     """Processes that never give up a CPU, at nice 0 like everybody."""
-    processes = [subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"], stdin=subprocess.DEVNULL,
-                                  preexec_fn=proc.die_with_parent) for _ in range(count)]
+    processes = [proc.start([sys.executable, "-S", "-c", "while True: pass"]) for _ in range(count)]
     try:
         yield processes
     finally:
@@ -80,7 +84,7 @@ def hogs(count=2):
 
 @contextmanager
 def requests(fpm, script, query="", connections=1, pool=None, **parameters):
-    """Keeps `connections` kept connections busy with this request; yields a list that grows by a status for each answer."""
+    """Keeps so many kept connections busy with this request; yields a list that grows by each answer's status."""
     ended, done = threading.Event(), []
 
     def drive():
@@ -117,8 +121,7 @@ def php_cli(build, directory, code, mode="off", binary=None, **popen):
     script, begun = Path(directory) / "cli.php", Path(directory) / "cli.begun"
     begun.unlink(missing_ok=True)
     script.write_text(f"<?php touch('{begun}');\n{code}\n")
-    process = subprocess.Popen([binary or build.cli, *build.ini(mode), script], env=build.environment(), stdin=subprocess.DEVNULL,
-                               preexec_fn=proc.die_with_parent, **popen)
+    process = proc.start([binary or build.cli, *build.ini(mode), script], env=build.environment(), **popen)
     try:
         wait.until(begun.exists, "the script to begin")
         yield process

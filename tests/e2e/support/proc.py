@@ -2,11 +2,15 @@
 """What /proc says of a process: the suite's own, independent eye on the workers and on the daemon."""
 import os
 import signal
+import subprocess
 
 from . import wait
 
 # x86-64 system calls a PHP process waits in.
-WAITING_CALLS = {0: "read", 7: "poll", 23: "select", 35: "nanosleep", 43: "accept", 45: "recvfrom", 230: "clock_nanosleep", 271: "ppoll", 288: "accept4", 232: "epoll_wait", 281: "epoll_pwait"}
+WAITING_CALLS = {
+    0: "read", 7: "poll", 23: "select", 35: "nanosleep", 43: "accept", 45: "recvfrom", 230: "clock_nanosleep",
+    232: "epoll_wait", 271: "ppoll", 281: "epoll_pwait", 288: "accept4",
+}
 
 
 def read(pid, name):
@@ -77,6 +81,12 @@ def waits_in_a_call(pid):
 
 def until_blocked(pid, seconds=10.0):
     return wait.until(lambda: waits_in_a_call(pid), f"process {pid} to be blocked in a system call", seconds)
+
+
+def start(command, **popen):
+    """subprocess.Popen of something of ours: nothing to read for it, and it does not outlive us."""
+    popen = {"stdin": subprocess.DEVNULL, "preexec_fn": die_with_parent} | popen
+    return subprocess.Popen([str(part) for part in command], **popen)
 
 
 def end(process, first=signal.SIGTERM, seconds=5.0):

@@ -20,11 +20,14 @@ def instruction(code, value, if_true=0, if_false=0):
 
 def refuse(number):
     program = ctypes.create_string_buffer(
-        instruction(LOAD_WORD, OFFSET_OF_NUMBER) + instruction(JUMP_IF_EQUAL, number, 0, 1) + instruction(RETURN, REFUSE)
+        instruction(LOAD_WORD, OFFSET_OF_NUMBER)
+        + instruction(JUMP_IF_EQUAL, number, 0, 1)
+        + instruction(RETURN, REFUSE)
         + instruction(RETURN, ALLOW))
     filter_ = struct.pack("HxxxxxxP", 4, ctypes.addressof(program))
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.c_char_p(filter_), 0, 0):
+    if (libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+            or libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.c_char_p(filter_), 0, 0)):
         raise OSError(ctypes.get_errno(), "seccomp")
 
 
