@@ -35,9 +35,9 @@ int engine_new(const struct engine_options *options, struct engine **ret_engine)
 /* Starts the sampler and discovery threads. */
 int engine_start(struct engine *engine);
 /* Ends both threads. All orders under way have come back when it returns, those that were not answered with
- * ORDER_E_STOPPING; so do those that are submitted later. Nobody may submit one meanwhile. -ETIMEDOUT: a thread
- * hangs in the kernel, reading memory that does not answer. Then neither the engine nor any order may be
- * touched any more: end the process. */
+ * ORDER_E_STOPPING; so do those that are submitted later. Nobody may submit one meanwhile. -ETIMEDOUT: a
+ * thread hangs in the kernel, reading memory that does not answer. Then neither the engine nor any order may
+ * be touched any more: end the process. */
 int engine_stop(struct engine *engine);
 void engine_free(struct engine *engine);
 DEFINE_CLEANUP(struct engine, engine_free)
