@@ -63,6 +63,12 @@ def assert_is_consistent(result):
     return tree
 
 
+def blur_ns(result, exact_ns=15 * MS):
+    """How far off a function's CPU time may be: between two exact readings CPU is spread over what was seen (DESIGN), and what
+    was seen while the worker was ready but had no CPU takes a part of it."""
+    return exact_ns + result["queue_ns"] // 2
+
+
 @pytest.mark.parametrize("rate", [100, 1000])
 def test_time_is_found_where_it_went_and_sums_to_the_whole(rate, build, mode, fpm, scripts, make_daemon):
     daemon = make_daemon(fpm, rate=rate)
@@ -102,9 +108,9 @@ def test_a_second_begin_abandons_the_first_unit(build, fpm, scripts, make_daemon
     told = unit(fpm, scripts, make_daemon(fpm), early=100, hot=100, abandon=1)
     tree = assert_is_consistent(told["result"])
     assert told["result"]["automatic"] is False
-    assert told["result"]["duration_ns"] == pytest.approx(told["begin_wall_ns"], abs=20 * MS)
+    assert told["result"]["duration_ns"] == pytest.approx(told["begin_wall_ns"], abs=20 * MS, rel=0.1)
     assert tree.total("early") == (0, 0, 0)
-    assert tree.total("hot")[2] == pytest.approx(100 * MS, abs=15 * MS)
+    assert tree.total("hot")[2] == pytest.approx(100 * MS, abs=blur_ns(told["result"]))
 
 
 def test_a_unit_without_a_profile_has_its_duration_all_the_same(fpm, scripts, daemon):
