@@ -7,11 +7,11 @@ from pathlib import Path
 
 
 def describe():
-    model = next((line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")),
-                 platform.machine())
-    virtual = "virtual machine, " if "hypervisor" in Path("/proc/cpuinfo").read_text() else ""
-    memory = int(Path("/proc/meminfo").read_text().split()[1]) >> 20
-    return f"{virtual}{os.cpu_count()} CPUs ({model}), {memory} GiB, Linux {platform.release()}"
+    cpu = Path("/proc/cpuinfo").read_text()
+    model = next((line.split(":", 1)[1].strip() for line in cpu.splitlines() if line.startswith("model name")), "?")
+    virtual = "virtual machine, " if "hypervisor" in cpu else ""
+    gibibytes = int(Path("/proc/meminfo").read_text().split()[1]) >> 20
+    return f"{virtual}{os.cpu_count()} CPUs ({model}), {gibibytes} GiB, Linux {platform.release()}"
 
 
 def _ticks():

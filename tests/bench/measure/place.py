@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A directory for one run that workers of another user can read, with the scripts and the sample application in it."""
+"""A directory for one run that workers of another user can read: the scripts, the sample application."""
 import os
 import shutil
 import tempfile

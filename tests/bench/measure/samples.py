@@ -6,35 +6,41 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
+from support import php_builds
+
 from . import driver
 from .table import median, table
 
-DEPTHS = (10, 50, 200, 500)
-CONFIRM = 2000  # samples under strace
+DEPTHS, QUICK_DEPTHS = (10, 50, 200, 500), (50, 200)
+ROUNDS, QUICK_ROUNDS = 9, 5
+COUNTED = 2000  # samples under strace
+COUNT_OF_A_CALL = re.compile(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(?!total)\w+$", re.M)
 
 
-def targets(quick):
+def targets(directory, quick):
     """(name, depth, script, arguments, blocks)"""
-    depths = (50, 200) if quick else DEPTHS
-    for kind in ("method",) if quick else ("function", "method"):
+    depths = QUICK_DEPTHS if quick else DEPTHS
+    for kind in ("method",) if quick else ("func", "method"):
+        name = "spins, methods" if kind == "method" else "spins, functions"
         for depth in depths:
-            yield f"spins, {kind}s", depth, driver.PHP / "deep.php", (depth, "func" if kind == "function" else kind), False
+            yield name, depth, driver.PHP / "deep.php", (depth, kind), False
     for depth in depths:
         yield "sleeps, methods", depth, driver.PHP / "sleep.php", (3600, depth - 1), True
+    for depth in QUICK_DEPTHS:
+        yield "calls and returns", depth, churn(directory, depth), (), False
 
 
-def churn(directory):
-    """Call chains that unwind and are built anew all the time: 50 calls, 0.2 ms in the leaf."""
-    script = Path(directory) / "churn.php"
-    script.write_bytes(subprocess.run(["/usr/bin/php8.2", "-n", driver.PHP / "gen_churn.php", "50", "20000", "chain"], check=True,
-                                      capture_output=True, timeout=20).stdout)
-    return "calls and returns", 50, script, (), False
+def churn(directory, depth):
+    """Two chains of so many different functions, called by turns, that return after 0.2 ms or so in the leaf."""
+    script = Path(directory) / f"churn{depth}.php"
+    command = [php_builds.DEBIAN.cli, "-n", driver.PHP / "gen_churn.php", depth - 1, 20000, "chain"]
+    script.write_bytes(subprocess.run(list(map(str, command)), check=True, capture_output=True, timeout=20).stdout)
+    return script
 
 
 def of_target(pid, rounds):
-    """{(mode, contender): (µs of CPU, system calls)}, medians over the rounds."""
-    figures = defaultdict(list)
-    depths = {}
+    """{(mode, contender): (µs of CPU, system calls)}, medians over the rounds; {contender: frames}"""
+    figures, depths = defaultdict(list), {}
     for words in driver.lines("sample", pid, rounds):
         if words[0] == "depth":
             depths[words[1]] = int(words[2])
@@ -44,60 +50,55 @@ def of_target(pid, rounds):
 
 
 def measure(quick):
-    rounds = 5 if quick else 9
+    """[("spins, methods, 50", figures of of_target())]"""
     found = []
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
-        for name, depth, script, arguments, blocks in [*targets(quick), churn(directory)]:
+        for name, depth, script, arguments, blocks in targets(directory, quick):
             with driver.php(script, *arguments, blocks=blocks) as pid:
-                figures, depths = of_target(pid, rounds)
-            found.append((name, depth, figures))
-            if script.name != "churn.php":  # a stack that moves has no depth of its own
-                assert depths["naive"] == depths["snapshot"] == depth, f"{script}: {depths}"
+                figures, depths = of_target(pid, QUICK_ROUNDS if quick else ROUNDS)
+            assert depths["snapshot"] == depth, f"{name}: {depths}"
+            found.append((f"{name}, {depth}", figures))
     return found
 
 
-def rows(found, mode, of):
-    for name, depth, figures in found:
-        yield [f"{name}, {depth}", *of(name, depth, {contender: value for (in_mode, contender), value in figures.items() if in_mode == mode})]
-
-
 def back_to_back(found):
-    def of(name, depth, figures):
-        sample, naive = figures["sample"], figures["naive"]
-        return [figures["snapshot"][0], sample[0], figures["tick"][0], naive[0], f"1/{naive[0] / sample[0]:.0f}",
-                f"{figures['again'][0] / sample[0]:.2f}", sample[1], naive[1]]
-
-    return table(["back to back, µs of CPU", "snapshot", "sample", "tick", "naive", "sample : naive", "control", "calls", "naive's"],
-                 rows(found, "back", of))
+    rows = []
+    for name, figures in found:
+        of = {contender: cpu for (mode, contender), (cpu, _) in figures.items() if mode == "back"}
+        calls, naive_calls = figures["back", "sample"][1], figures["back", "naive"][1]
+        rows.append([name, of["snapshot"], of["sample"], of["tick"], of["naive"], f"1/{of['naive'] / of['sample']:.0f}",
+                     f"{of['again'] / of['sample']:.2f}", calls, naive_calls])
+    return table(["back to back, µs of CPU", "snapshot", "sample", "tick", "naive", "sample : naive", "control",
+                  "sample's calls", "naive's"], rows)
 
 
 def ticking(found):
-    def of(name, depth, figures):
-        sample, naive = figures["sample"][0], figures["naive"][0]
-        return [figures["nothing"][0], figures["snapshot"][0], sample, figures["tick"][0], naive, f"1/{naive / sample:.0f}",
-                f"{figures['again'][0] / sample:.2f}"]
-
-    return table(["at 1 kHz, µs of CPU", "wake-up alone", "snapshot", "sample", "tick", "naive", "sample : naive", "control"],
-                 rows(found, "1khz", of))
+    rows = []
+    for name, figures in found:
+        of = {contender: cpu for (mode, contender), (cpu, _) in figures.items() if mode == "1khz"}
+        rows.append([name, of["nothing"], of["snapshot"], of["sample"], of["tick"], of["naive"],
+                     f"1/{of['naive'] / of['sample']:.0f}", f"{of['again'] / of['sample']:.2f}"])
+    return table(["at 1 kHz, µs of CPU", "wake-up alone", "snapshot", "sample", "tick", "naive", "sample : naive",
+                  "control"], rows)
 
 
 def calls_under_strace(pid, contender):
-    """System calls of all kinds a sample, from the difference of two runs, so that start-up does not count."""
+    """System calls of all kinds a sample, from the difference of two runs: without those of starting."""
     counted = []
-    for count in (CONFIRM, 2 * CONFIRM):
+    for count in (COUNTED, 2 * COUNTED):
         with tempfile.NamedTemporaryFile("r") as out:
             driver.lines("loop", pid, contender, count, prefix=["strace", "-c", "-f", "-o", out.name])
-            counted.append(sum(int(match[1]) for match in re.finditer(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(?!total)\w+$",
-                                                                      out.read(), re.M)))
-    return (counted[1] - counted[0]) / CONFIRM
+            counted.append(sum(map(int, COUNT_OF_A_CALL.findall(out.read()))))
+    return (counted[1] - counted[0]) / COUNTED
 
 
 def confirmation():
+    contenders = ("snapshot", "sample", "tick")
     with driver.php(driver.PHP / "deep.php", 50, "method") as pid:
-        running = [calls_under_strace(pid, contender) for contender in ("snapshot", "sample", "tick")]
+        running = [calls_under_strace(pid, contender) for contender in contenders]
     with driver.php(driver.PHP / "sleep.php", 3600, 49, blocks=True) as pid:
-        blocked = [calls_under_strace(pid, contender) for contender in ("snapshot", "sample", "tick")]
-    return table(["all system calls a sample, by strace -c -f", "snapshot", "sample", "tick"],
+        blocked = [calls_under_strace(pid, contender) for contender in contenders]
+    return table(["all system calls a sample, by strace -c -f", *contenders],
                  [["spins, methods, 50", *running], ["sleeps, methods, 50", *blocked]])
 
 

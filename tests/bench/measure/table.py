@@ -29,8 +29,9 @@ def table(headings, rows):
     widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
 
     def line(row):
-        return "| " + " | ".join(cell.ljust(width) if column == 0 else cell.rjust(width)
-                                 for column, (cell, width) in enumerate(zip(row, widths))) + " |"
+        first, *rest = (cell.ljust(width) if not place else cell.rjust(width)
+                        for place, (cell, width) in enumerate(zip(row, widths)))
+        return "| " + " | ".join([first, *rest]) + " |"
 
-    rule = "|" + "|".join("-" * (width + 1) + ("-" if column == 0 else ":") for column, width in enumerate(widths)) + "|"
-    return "\n".join([line(cells[0]), rule, *map(line, cells[1:])])
+    rule = "|".join("-" * (width + 1) + (":" if place else "-") for place, width in enumerate(widths))
+    return "\n".join([line(cells[0]), f"|{rule}|", *map(line, cells[1:])])

@@ -10,30 +10,18 @@ from support.fpm import FpmMaster, Pool
 from .table import table
 
 DEPTH = 50
+RATES = (100, 1000)
 EXTENSIONS = ("mbstring", "pdo", "pdo_sqlite")
+SHOP = {"SCRIPT_NAME": "/index.php", "REQUEST_URI": "/catalog/tools/1"}
 
 
-def sampler(daemon):
-    return next(tid for tid, name in proc.threads(daemon.pid).items() if name == "sampler")
-
-
-def state(daemon, tid):
-    metrics = daemon.metrics()
-    accounting = metrics["accounting"]
-    return {"cpu": int(proc.read(daemon.pid, f"task/{tid}/schedstat").split()[0]), "time": time.monotonic_ns(),
-            "calls": metrics["process_vm_readv_total"] + metrics["proc_reads_total"],
-            "expected": accounting["expected"], "missed": accounting["missed"], "late": accounting["late"]}
-
-
-def cost(daemon, seconds):
-    """Over a while: calls a look, the thread's share of a CPU, its CPU a look in µs, share of ticks missed."""
-    tid = sampler(daemon)
-    before = state(daemon, tid)
-    time.sleep(seconds)
-    after = state(daemon, tid)
-    over = {key: after[key] - before[key] for key in before}
-    looks = max(1, over["expected"] - over["missed"])
-    return over["calls"] / looks, over["cpu"] / over["time"], over["cpu"] / looks / 1000, over["missed"] / max(1, over["expected"])
+@contextmanager
+def watched(room, name, workers):
+    """A master with its workers, and a daemon that samples them."""
+    pools = [Pool(workers=workers)]
+    with FpmMaster(php_builds.DEBIAN, room / name, pools, php_builds.ON, extensions=EXTENSIONS) as fpm:
+        with Daemon(room / f"{name}d", pools=[{"name": "bench", "master_pid": fpm.pid}]) as daemon:
+            yield fpm, daemon.until_attached(fpm.workers())
 
 
 @contextmanager
@@ -46,53 +34,75 @@ def requests(fpm, script, query, count):
 
 
 @contextmanager
-def watched(room, name, workers, **pool):
-    """A master with its workers, and a daemon that samples them."""
-    with FpmMaster(php_builds.DEBIAN, room / name, [Pool(workers=workers, **pool)], php_builds.ON, extensions=EXTENSIONS) as fpm:
-        with Daemon(room / f"{name}d", pools=[{"name": "bench", "master_pid": fpm.pid}]) as daemon:
-            yield fpm, daemon.until_attached(fpm.workers())
+def busy(room, fpm, daemon, count, doing):
+    """So many workers blocked or running with DEPTH frames, and known to the daemon as such."""
+    script, query, seen_as = {
+        "blocked": ("sleep.php", f"t=600&d={DEPTH}", "unchanged"),
+        "running": ("deep.php", f"t=600&d={DEPTH}&m=method", "taken"),
+    }[doing]
+
+    def settled():
+        return sum(target["unit"]["open"] and target["accounting"][seen_as] > 3 for target in daemon.targets()) >= count
+
+    with requests(fpm, room / "php" / script, query, count):
+        wait.until(settled, f"{count} workers to be {doing}", 30, poll=0.05)
+        yield
 
 
-def settled(daemon, count, doing):
-    """Have all of them been seen doing it?"""
-    key = "unchanged" if doing == "blocked" else "taken"
-    return sum(1 for target in daemon.targets() if target["unit"]["open"] and target["accounting"][key] > 3) >= count
+def state(daemon):
+    sampler = next(tid for tid, name in proc.threads(daemon.pid).items() if name == "sampler")
+    metrics = daemon.metrics()
+    return {
+        "cpu": int(proc.read(daemon.pid, f"task/{sampler}/schedstat").split()[0]),
+        "time": time.monotonic_ns(),
+        "calls": metrics["process_vm_readv_total"] + metrics["proc_reads_total"],
+        "expected": metrics["accounting"]["expected"],
+        "missed": metrics["accounting"]["missed"],
+    }
+
+
+def cost(daemon, seconds):
+    """Of a while: calls a target and tick, the sampler's share of a CPU, its µs a target and tick, share missed."""
+    before = state(daemon)
+    time.sleep(seconds)
+    after = state(daemon)
+    over = {key: after[key] - before[key] for key in before}
+    looks = max(1, over["expected"] - over["missed"])
+    return [f"{over['calls'] / looks:.3f}", f"{100 * over['cpu'] / over['time']:.2f} %", over["cpu"] / looks / 1000,
+            f"{100 * over['missed'] / max(1, over['expected']):.2f} %"]
 
 
 def rows(room, counts, seconds):
     for count in counts:
-        for doing, script, query in (("blocked", "sleep.php", f"t=600&d={DEPTH}"), ("running", "deep.php", f"m=method&t=600&d={DEPTH}")):
-            with watched(room, f"{doing}{count}", count) as (fpm, daemon), requests(fpm, room / "php" / script, query, count):
-                wait.until(lambda: settled(daemon, count, doing), f"{count} workers to be {doing}", 30, poll=0.05)
-                for rate in (100, 1000):
+        for doing in ("blocked", "running"):
+            with watched(room, f"{doing}{count}", count) as (fpm, daemon), busy(room, fpm, daemon, count, doing):
+                for rate in RATES:
                     daemon.ask("rate", rate_hz=rate)
-                    time.sleep(0.2)
-                    calls, share, each, missed = cost(daemon, seconds)
-                    yield [f"{count} {doing}, {rate} Hz", f"{calls:.3f}", f"{100 * share:.2f} %", each, f"{100 * missed:.2f} %"]
+                    time.sleep(0.2)  # of the new rate, before it counts
+                    yield [f"{count} {doing}, {rate} Hz", *cost(daemon, seconds)]
 
 
 def memory(room, workers, samples):
-    """RSS of a daemon whose workers serve the sample application, in KiB: before the load, and after so many samples."""
+    """RSS of a daemon whose workers serve the sample application."""
     with watched(room, "memory", workers) as (fpm, daemon):
         daemon.ask("rate", rate_hz=1000)
-        idle = proc.rss_bytes(daemon.pid) >> 10
+        rss = [proc.rss_bytes(daemon.pid)]
 
         def taken():
             accounting = daemon.metrics()["accounting"]
             return accounting["expected"] - accounting["missed"] - accounting["idle"]
 
-        with load.requests(fpm, room / "app" / "public" / "index.php", connections=workers, SCRIPT_NAME="/index.php",
-                           REQUEST_URI="/catalog/tools/1"):
-            wait.until(lambda: taken() >= samples // 4, "a quarter of the samples", 60, poll=0.1)
-            early = proc.rss_bytes(daemon.pid) >> 10
-            wait.until(lambda: taken() >= samples, lambda: f"{samples} samples: {taken()}", 120, poll=0.1)
-            late = proc.rss_bytes(daemon.pid) >> 10
-    return table(["resident memory of the daemon, MiB", "no request yet", f"{samples // 4000}k samples", f"{samples // 1000}k samples"],
-                 [[f"{workers} workers, the sample application", *(f"{kib / 1024:.1f}" for kib in (idle, early, late))]])
+        with load.requests(fpm, room / "app" / "public" / "index.php", connections=workers, **SHOP):
+            for wanted in (samples // 4, samples):
+                wait.until(lambda: taken() >= wanted, lambda: f"{wanted} samples: {taken()}", 120, poll=0.1)
+                rss.append(proc.rss_bytes(daemon.pid))
+    return table(["the daemon's resident memory, MiB", "no request yet", f"{samples // 4000}k samples",
+                  f"{samples // 1000}k samples"],
+                 [[f"{workers} workers, the sample application", *(f"{size / (1 << 20):.1f}" for size in rss)]])
 
 
 def sections(room, quick):
     counts, seconds = ((1, 8), 0.6) if quick else ((1, 8, 64), 1.5)
-    yield table(["workers (php-fpm, 50 frames)", "calls a target and tick", "sampler's share of a CPU", "µs a target and tick", "missed"],
-                rows(room, counts, seconds))
+    yield table(["workers (php-fpm, 50 frames)", "calls a target and tick", "sampler's share of a CPU",
+                 "µs a target and tick", "missed"], rows(room, counts, seconds))
     yield memory(room, 16 if quick else 64, 20_000 if quick else 200_000)

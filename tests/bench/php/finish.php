@@ -1,8 +1,8 @@
 <?php
 // SPDX-License-Identifier: MIT
-// A worker that measures its own round trips, ?rounds= of each kind by turns: to a server that only echoes (?echo=), and
-// `finish` to the daemon (?socket=) without and with the whole profile. Before each: a unit of 3 ms of waiting and a little
-// work. Answers {"kind": [nanoseconds, …]}.
+// A worker that measures its own round trips, ?rounds= of each kind by turns: to a server that only echoes (?echo=),
+// and `finish` to the daemon (?socket=) without and with the whole profile. Before each: a unit of 3 ms of waiting and
+// a little work. Answers {"kind": [nanoseconds, …]}.
 function round_trip($socket, array $request): int
 {
     $line = json_encode($request) . "\n";
@@ -55,12 +55,13 @@ for ($round = 0; $round < (int)$_GET['rounds']; $round++) {
         work(20);
         $context = $GLOBALS['__cbox_profd'];
         unset($GLOBALS['__cbox_profd']);
-        $all = $kind === 'finish with profile and stacks';
         if ($kind === 'echo (control)') {
             $took[$kind][] = round_trip($echo, ['verb' => 'echo']);
-        } else {
-            $took[$kind][] = round_trip($daemon, ['verb' => 'finish', 'handle' => $handle, 'context' => $context, 'profile' => $all, 'stacks' => $all]);
+            continue;
         }
+        $all = $kind === 'finish with profile and stacks';
+        $finish = ['verb' => 'finish', 'handle' => $handle, 'context' => $context, 'profile' => $all, 'stacks' => $all];
+        $took[$kind][] = round_trip($daemon, $finish);
     }
 }
 echo json_encode($took);
