@@ -538,8 +538,10 @@ static void names_that_processes_give_themselves_are_made_printable(void **state
 	fake_fpm_stop(&fake);
 }
 
+/* Masters of others, which come and go on this machine meanwhile, have descriptors too. */
 static void descriptors_do_not_leak_over_generations_of_masters(void **state)
 {
+	enum { GENERATIONS = 40, OTHERS_AT_MOST = 20 };
 	struct selector all = fpm_pools("*");
 	struct discovery *discovery = discovery_of(&all, 1);
 	const struct discovered *found;
@@ -547,7 +549,7 @@ static void descriptors_do_not_leak_over_generations_of_masters(void **state)
 
 	scan(discovery, 1, &found);
 	before = descriptors();
-	for (int i = 0; i < 20; i++) {
+	for (int i = 0; i < GENERATIONS; i++) {
 		struct fake_fpm fake = fake_fpm_start(php_fake);
 		pid_t worker = fake_fpm_fork(&fake, "www");
 
@@ -556,7 +558,7 @@ static void descriptors_do_not_leak_over_generations_of_masters(void **state)
 		fake_fpm_stop(&fake);
 		assert_false(sees(discovery, worker));
 	}
-	assert_int_equal(descriptors(), before);
+	assert_true(descriptors() <= before + OTHERS_AT_MOST);
 	discovery_free(discovery);
 }
 
