@@ -180,6 +180,13 @@ static int look_up(struct naming *naming)
 	return batch_fetch(&naming->batch);
 }
 
+/* What is known of an opcode holds for one request: the next one's function may look the same, be it freed
+ * and compiled anew or in what opcache_reset() emptied, and have a line more in its middle. */
+static uint32_t content_now(const struct naming *naming, const struct function_entry *entry)
+{
+	return entry->content ^ (naming->cache->request * UINT32_C(0x9e3779b1));
+}
+
 /* The words of an opcode that are of interest: extended_value, lineno, opcode. */
 static struct remote_span op_span(const struct layout *layout, remote_addr opline)
 {
@@ -196,7 +203,7 @@ static void want_op(struct naming *naming, size_t frame)
 	if ((entry->flags & FUNCTION_IS_INTERNAL) || !function_has_opline(naming->layout, entry, opline))
 		return;
 	if (!(entry->flags & (FUNCTION_HAS_VOLATILE_LINES | FUNCTION_IS_FRESH)) &&
-		function_table_op(&naming->cache->table, opline, entry->content))
+		function_table_op(&naming->cache->table, opline, content_now(naming, entry)))
 		return;
 	batch_want(&naming->batch, op_span(naming->layout, opline));
 }
@@ -284,7 +291,8 @@ static bool get_op(struct naming *naming, size_t frame, struct op_entry *ret_op)
 
 	if ((entry->flags & FUNCTION_IS_INTERNAL) || !function_has_opline(layout, entry, opline))
 		return false;
-	known = remembered ? function_table_op(&naming->cache->table, opline, entry->content) : NULL;
+	known = remembered ? function_table_op(&naming->cache->table, opline, content_now(naming, entry))
+			   : NULL;
 	if (known) {
 		*ret_op = *known;
 		return true;
@@ -295,7 +303,7 @@ static bool get_op(struct naming *naming, size_t frame, struct op_entry *ret_op)
 		return false;
 	*ret_op = (struct op_entry){
 		.opline = opline,
-		.content = entry->content,
+		.content = content_now(naming, entry),
 		.line = load_u32(words + layout->op_lineno - layout->op_extended_value),
 	};
 	if (load_u8(words + layout->op_opcode - layout->op_extended_value) == layout->ZEND_INCLUDE_OR_EVAL)

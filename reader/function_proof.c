@@ -7,9 +7,10 @@
  *
  * When this is looked at: for functions that live as long as their request, once a request, and whenever a
  * frame shows a word that does not fit (its opline outside of the opcodes, another run_time_cache), which
- * costs nothing to see. For those that don't live as long, in every sample: the words are few, and ride in
- * the view's single call. For opcache's immutable functions, every so many requests. PHP's own functions are
- * never freed.
+ * costs nothing to see. The same for what opcache calls immutable: it is until opcache_reset(), which takes
+ * effect when a request begins, and with which every deployment gives its memory to other functions of the
+ * same shape. For those that don't live as long, in every sample: the words are few, and ride in the view's
+ * single call. PHP's own functions are never freed.
  */
 #include "reader/function_proof.h"
 
@@ -50,8 +51,6 @@ bool function_proof_needed(const struct layout *layout, const struct function_en
 		return true;
 	if (caller && !function_has_opline(layout, entry, opline))
 		return true;
-	if (entry->flags & FUNCTION_IS_IMMUTABLE)
-		return request - entry->proved_in > FUNCTION_PROOF_MAX_REQUESTS;
 	return entry->proved_in != request || entry->run_time_cache != frame->run_time_cache;
 }
 

@@ -12,10 +12,6 @@
 #include "reader/stack.h"
 #include "reader/view.h"
 
-/* Requests after which even a function that opcache calls immutable is proved anew: opcache_reset() may have
- * given its memory to another. */
-#define FUNCTION_PROOF_MAX_REQUESTS 64
-
 /* Spans that function_proof_spans() gives at most. */
 #define FUNCTION_PROOF_SPANS 5
 

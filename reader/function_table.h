@@ -46,7 +46,7 @@ struct function_entry {
 struct op_entry {
 	uint64_t opline : 48;      /* 0: free */
 	uint64_t include_kind : 8; /* extended_value of an INCLUDE_OR_EVAL; 0 for all other opcodes */
-	uint32_t content;          /* of the function it belongs to */
+	uint32_t content;          /* of the function it belongs to, in this request */
 	uint32_t line;
 };
 

@@ -290,20 +290,62 @@ static void a_caller_whose_opline_left_its_function_has_it_proved_again(void **s
 	assert_int_equal(frames[1].line, 11);
 }
 
-static void what_opcache_shares_is_not_read_again_for_every_request(void **state)
+/* opcache_reset() and a deployment: the new function lies where the old one was, and looks the same. */
+static void what_opcache_shares_is_proved_anew_in_the_next_request(void **state)
+{
+	struct fake_function shared = user_function("yesterday");
+
+	shared.flags = php.layout->ZEND_ACC_IMMUTABLE;
+	call_main();
+	call_user(&shared, 1);
+	call_internal("usleep", 0);
+	assert_int_equal(name_stack(), 0);
+	assert_string_equal(name_of(1), "yesterday");
+	fake_write_string(&php, shared.name, "tomorrow!", 9);
+	function_cache_new_request(cache);
+	assert_int_equal(name_stack(), 0);
+	assert_string_equal(name_of(1), "tomorrow!");
+}
+
+static void proofs_of_short_requests_in_a_row_ride_in_the_single_call(void **state)
 {
 	struct fake_function shared = user_function("shared");
 
 	shared.flags = php.layout->ZEND_ACC_IMMUTABLE;
+	call_main();
 	call_user(&shared, 1);
 	call_internal("usleep", 0);
 	assert_int_equal(name_stack(), 0);
-	for (unsigned i = 0; i < 20; i++) /* till the prediction has forgotten its header */
-		assert_int_equal(name_stack(), 0);
-	function_cache_new_request(cache);
 	php.memory.calls = 0;
-	assert_int_equal(name_stack(), 0);
-	assert_int_equal(php.memory.calls, 1);
+	for (unsigned request = 0; request < 5; request++) {
+		function_cache_new_request(cache);
+		for (unsigned sample = 0; sample < 10; sample++)
+			assert_int_equal(name_stack(), 0);
+	}
+	assert_int_equal(php.memory.calls, 50);
+	assert_int_equal(frames[1].line, 11);
+}
+
+/* A blank line more in the middle of a function: address, name, first line, size are the same. */
+static void a_line_that_moved_within_a_function_is_read_anew_in_the_next_request(void **state)
+{
+	const uint32_t ways[] = {0, php.layout->ZEND_ACC_IMMUTABLE};
+
+	for (size_t way = 0; way < 2; way++) {
+		struct fake_function edited = user_function("edited");
+		remote_addr line = edited.opcodes + 3 * php.layout->op_sizeof + php.layout->op_lineno;
+
+		edited.flags = ways[way];
+		call_user(&edited, 3);
+		call_internal("usleep", 0);
+		assert_int_equal(name_stack(), 0);
+		assert_int_equal(frames[1].line, 13);
+
+		fake_put32(&php.memory, line, 14);
+		function_cache_new_request(cache);
+		assert_int_equal(name_stack(), 0);
+		assert_int_equal(frames[1].line, 14);
+	}
 }
 
 static void a_caller_unwound_for_an_exception_has_the_line_where_it_was_thrown(void **state)
@@ -488,7 +530,9 @@ int main(void)
 		TEST(another_request_s_name_at_the_same_address_is_noticed_by_its_hash),
 		TEST(a_closure_s_address_that_is_used_again_within_the_request_is_noticed_in_the_same_sample),
 		TEST(a_caller_whose_opline_left_its_function_has_it_proved_again),
-		TEST(what_opcache_shares_is_not_read_again_for_every_request),
+		TEST(what_opcache_shares_is_proved_anew_in_the_next_request),
+		TEST(proofs_of_short_requests_in_a_row_ride_in_the_single_call),
+		TEST(a_line_that_moved_within_a_function_is_read_anew_in_the_next_request),
 		TEST(a_caller_unwound_for_an_exception_has_the_line_where_it_was_thrown),
 		TEST(a_fiber_s_base_is_no_frame),
 		TEST(a_function_that_can_t_be_read_is_unread_and_its_neighbours_are_named),
