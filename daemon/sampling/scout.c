@@ -278,7 +278,8 @@ static int select_all(struct scout *scout)
 		return -ENOMEM;
 	for (size_t i = 0; i < scout->by_order_count; i++)
 		all[i] = scout->by_order[i].selector;
-	memcpy(all + scout->by_order_count, scout->configured, scout->configured_count * sizeof(*all));
+	for (size_t i = 0; i < scout->configured_count; i++)
+		all[scout->by_order_count + i] = scout->configured[i];
 	return discovery_select(scout->discovery, all, count);
 }
 
