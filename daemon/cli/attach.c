@@ -28,6 +28,7 @@ struct attach_options {
 	enum profile_order order;
 	enum format format;
 	const char *output;
+	uint64_t rate_ns, period_ns; /* of --rate and of --period; 0: not given */
 	bool lines, json;
 };
 
@@ -59,8 +60,11 @@ static int append_json(cJSON *json, struct text *text)
 static void append_hint(
 	const struct attach_options *options, const struct profile *profile, struct text *text)
 {
+	struct discovered identity;
 	pid_t pid = options->session.pid;
 
+	if (discovery_identify(pid, &identity) < 0) /* it has ended: there is nothing more to see */
+		return;
 	if (profile_sum(profile).samples == 0)
 		text_append(text, "\nnext: cbox-profd dump %d    what it does at this moment\n", pid);
 	else
@@ -87,6 +91,25 @@ static int write_text(const struct attach_options *options, const struct profile
 	if (r == 0)
 		append_hint(options, profile, text);
 	return r < 0 ? r : text->error;
+}
+
+/* Who keeps a result that no person reads is told on stderr what it is worth. */
+static void tell_worth(const struct attach_options *options, const struct profile *profile)
+{
+	bool is_table = options->format == FORMAT_TOP && !options->json;
+	_cleanup_text_ struct text text = {0};
+
+	if (is_table || (!options->output && isatty(STDOUT_FILENO)))
+		return;
+	if (profile_sum(profile).samples == 0)
+		export_why_empty_text(&profile->accounting, &text);
+	if (export_accounting_text(&profile->accounting, &text) == 0)
+		fputs(text.bytes, stderr);
+}
+
+static const char *output_failure(int error)
+{
+	return error == -ENXIO ? "nobody reads this pipe; start its reader first" : strerror(-error);
 }
 
 /* What can be refused is refused before any time is spent. */
@@ -117,33 +140,37 @@ static int run(struct attach_options *options)
 	signal(SIGPIPE, SIG_IGN); /* a reader that goes is told by write() */
 	r = output_open(options->output, &output);
 	if (r < 0)
-		return cli_fail(EXIT_FAILED, "%s: can't be written: %s", options->output, strerror(-r));
+		return cli_fail(EXIT_FAILED, "%s: can't be written: %s", options->output, output_failure(r));
 	r = session_run(&options->session, &profile, why, sizeof(why));
 	if (r != 0)
 		return cli_fail(r, "%s", why);
 	r = write_text(options, profile, &text);
+	/* A reader may take as long as it likes: a signal ends the waiting for it. */
+	if (!output_is_replaced(&output))
+		session_unblock_signals();
 	if (r == 0)
 		r = output_commit(&output, text.bytes ? text.bytes : "", text.length);
 	if (r < 0)
 		return cli_fail(EXIT_FAILED, "%s: the result can't be written: %s",
 			options->output ? options->output : "standard output", strerror(-r));
+	tell_worth(options, profile);
 	return EXIT_OK;
 }
 
 int cli_attach(int argc, char **argv)
 {
 	struct attach_options attach = {
-		.session = {.period_ns = DEFAULT_PERIOD_NS, .progress = isatty(STDERR_FILENO)},
+		.session = {.progress = isatty(STDERR_FILENO)},
 		.rows = DEFAULT_ROWS,
 		.order = PROFILE_BY_SELF_WALL,
 	};
 	const struct cli_option options[] = {
 		{"duration", 'd', "TIME", cli_take_duration, &attach.session.duration_ns,
 			"10s, 500ms, 2m; if not given: until Ctrl-C, or the target ends"},
-		{"rate", 'r', "HZ", cli_take_rate, &attach.session.period_ns,
+		{"rate", 'r', "HZ", cli_take_rate, &attach.rate_ns,
 			"samples a second of each process, 1 to 10000; 100 if not given"},
-		{"period", 0, "TIME", cli_take_period, &attach.session.period_ns,
-			"the same as time between two samples"},
+		{"period", 0, "TIME", cli_take_period, &attach.period_ns,
+			"the same as time between two samples: 10ms"},
 		{"top", 'n', "N", cli_take_rows, &attach.rows, "functions in the table; 20 if not given"},
 		{"order", 0, "ORDER", cli_take_order, &attach.order,
 			"self_wall, total_wall, self_cpu, total_cpu or self_samples"},
@@ -151,7 +178,8 @@ int cli_attach(int argc, char **argv)
 			"top (a table), folded (for flame graphs) or json (everything)"},
 		{"json", 0, NULL, cli_take_flag, &attach.json, "the table as JSON on one line"},
 		{"lines", 0, NULL, cli_take_flag, &attach.lines, "folded: with the line each frame runs"},
-		{"output", 'o', "FILE", cli_take_text, &attach.output, "write there, whole or not at all"},
+		{"output", 'o', "FILE", cli_take_text, &attach.output,
+			"write there, whole or not at all; - is standard output"},
 	};
 	const struct cli_command command = {
 		.verb = "attach",
@@ -159,7 +187,8 @@ int cli_attach(int argc, char **argv)
 		.summary = "Profiles a PHP process from outside and shows where its time went. PID is an FPM "
 			   "worker, any\n"
 			   "PHP CLI process, or an FPM master: then all its workers, also those to come. "
-			   "Needs no daemon.",
+			   "Needs no daemon.\n"
+			   "Ctrl-C ends it with the result.",
 		CLI_OPTIONS(options),
 		.examples = "  cbox-profd attach $(pgrep -o php-fpm) --duration 10s\n"
 			    "  cbox-profd attach 4711 --rate 1000 --order total_cpu\n"
@@ -175,6 +204,12 @@ int cli_attach(int argc, char **argv)
 	const char *allowed = cli_take_pid(argv[first], &attach.session.pid);
 	if (allowed)
 		return cli_usage_error("attach", "\"%s\": must be %s", argv[first], allowed);
+	if (attach.rate_ns && attach.period_ns)
+		return cli_usage_error("attach", "--rate and --period say the same: only one can be given");
+	if (attach.rate_ns || attach.period_ns)
+		attach.session.period_ns = attach.rate_ns ? attach.rate_ns : attach.period_ns;
+	else
+		attach.session.period_ns = DEFAULT_PERIOD_NS;
 	if (attach.lines && attach.format != FORMAT_FOLDED)
 		return cli_usage_error(
 			"attach", "--lines goes with --format folded; json has the lines always");

@@ -152,8 +152,7 @@ static bool parse_duration(const char *text, uint64_t *ret_ns)
 	static const struct {
 		const char *unit;
 		double ns;
-	} units[] = {
-		{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"", 1e9}, {"m", 60e9}, {"min", 60e9}, {"h", 3600e9}};
+	} units[] = {{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"min", 60e9}, {"h", 3600e9}};
 	const double longest_ns = 366.0 * 24 * 3600e9;
 	char *end;
 
@@ -175,9 +174,17 @@ static bool parse_duration(const char *text, uint64_t *ret_ns)
 	return false;
 }
 
+/* A number alone would be seconds to one, milliseconds to another. */
+static bool is_without_unit(const char *text)
+{
+	return text[0] && !text[strspn(text, "0123456789.")];
+}
+
 const char *cli_take_duration(const char *text, void *into)
 {
-	return parse_duration(text, into) ? NULL : "a duration such as 10s, 500ms or 2m, at most a year";
+	if (is_without_unit(text))
+		return "a time with its unit, which is missing: 10s, 500ms, 2m";
+	return parse_duration(text, into) ? NULL : "a time such as 10s, 500ms or 2m, at most a year";
 }
 
 const char *cli_take_rate(const char *text, void *into)
@@ -194,9 +201,11 @@ const char *cli_take_period(const char *text, void *into)
 {
 	uint64_t period_ns;
 
+	if (is_without_unit(text))
+		return "a time with its unit, which is missing: 10ms, 250us";
 	if (!parse_duration(text, &period_ns) || period_ns < NS_PER_S / CLI_MAX_RATE_HZ ||
 		period_ns > NS_PER_S / CLI_MIN_RATE_HZ)
-		return "a duration of 100us to 1s";
+		return "a time of 100us to 1s";
 	*(uint64_t *)into = period_ns;
 	return NULL;
 }

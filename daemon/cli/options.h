@@ -51,7 +51,7 @@ int cli_usage_error(const char *verb, const char *format, ...) __attribute__((fo
 /* "cbox-profd: <message>" on stderr; @status. */
 int cli_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* For cli_option.take. Each says what it stores. */
+/* For cli_option.take. Each says what it stores. Times have a unit. */
 const char *cli_take_flag(const char *text, void *into); /* bool */
 const char *cli_take_text(const char *text, void *into); /* const char *; not empty */
 const char *cli_take_duration(

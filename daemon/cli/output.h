@@ -5,6 +5,7 @@
 #pragma once
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct output {
@@ -19,9 +20,13 @@ struct output {
 		.fd = -1 \
 	}
 
-/* Makes sure now that there will be a place to write to. NULL or "-": standard output. 0, or a negative
- * errno. */
+/* Makes sure now that there will be a place to write to. NULL or "-": standard output; /dev/stdout and
+ * /dev/fd/N: that descriptor. 0, or a negative errno: -ENXIO for a named pipe that nobody reads. */
 int output_open(const char *path, struct output *ret_output);
+
+/* Will a file be put in its place? Else what is written goes out at once, and may have to wait for a reader.
+ */
+bool output_is_replaced(const struct output *output);
 
 /* Writes all of it, and puts the file in its place. 0, or a negative errno: then nothing has changed there.
  */

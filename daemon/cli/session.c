@@ -65,6 +65,17 @@ void session_block_signals(void)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
+void session_unblock_signals(void)
+{
+	const struct timespec at_once = {0};
+	sigset_t set;
+
+	ending_signals(&set);
+	while (sigtimedwait(&set, NULL, &at_once) > 0)
+		;
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
 /* Asks the engine one thing about all it has. NULL after a failure. */
 static struct order *ask(struct session *session, enum order_verb verb, uint64_t timeout_ns)
 {

@@ -23,6 +23,9 @@ struct session_options {
  * its result. */
 void session_block_signals(void);
 
+/* The other way round, once there is a result: those that came meanwhile have had their effect. */
+void session_unblock_signals(void);
+
 /* Measures. 0 and *ret_profile, owned by the caller; or an exit status, with one line in @ret_why. */
 int session_run(
 	const struct session_options *options, struct profile **ret_profile, char *ret_why, size_t why_bytes);

@@ -48,6 +48,8 @@ int export_folded(const struct profile *profile, bool lines, struct text *text);
  * `attach --format json`. */
 cJSON *export_profile_json(const struct profile *profile);
 cJSON *export_accounting_json(const struct accounting *accounting);
+/* When nothing was sampled: a line that says why. */
+int export_why_empty_text(const struct accounting *accounting, struct text *text);
 /* One line for people: "1,000 ticks expected: 640 taken, 351 unchanged, …". */
 int export_accounting_text(const struct accounting *accounting, struct text *text);
 

@@ -148,7 +148,7 @@ static void append_row(struct text *text, const struct top_table *table, size_t 
 	text_append(text, " %7" PRIu64 "  %s\n", function->self_samples, cell);
 }
 
-static void append_why_empty(struct text *text, const struct accounting *accounting)
+int export_why_empty_text(const struct accounting *accounting, struct text *text)
 {
 	if (accounting->expected == 0)
 		text_append(text, "Nothing was sampled: no tick fell into this time.\n");
@@ -159,6 +159,7 @@ static void append_why_empty(struct text *text, const struct accounting *account
 			accounting->idle, accounting->expected);
 	else
 		text_append(text, "No sample could be taken; the ticks below say what became of each.\n");
+	return text->error;
 }
 
 static void append_legend(struct text *text)
@@ -176,7 +177,7 @@ int export_top_table(const struct top_table *table, enum profile_order order, st
 	char wall[NUMBER_BYTES], cpu[NUMBER_BYTES], period[NUMBER_BYTES];
 
 	if (table->samples == 0 && table->wall_ns == 0) {
-		append_why_empty(text, &table->accounting);
+		export_why_empty_text(&table->accounting, text);
 	} else {
 		text_append(text,
 			"%s ms of PHP, %s ms of it on a processor; %" PRIu64 " samples, one each %s ms\n\n",

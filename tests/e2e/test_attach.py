@@ -174,6 +174,60 @@ def test_an_output_that_cannot_be_written_is_said_before_the_time_is_spent(place
     assert "directory" in done.stderr
 
 
+def test_a_pipe_that_nobody_reads_is_refused_before_the_time_is_spent(place):
+    os.mkfifo(place / "pipe")
+    with load.php_cli(php_builds.DEBIAN, place, SLEEPER) as process:
+        done = cli.run("attach", process.pid, "--duration", "20s", "--output", place / "pipe", seconds=10)
+    assert done.returncode == cli.EXIT_FAILED
+    assert "nobody reads" in done.stderr and str(place / "pipe") in done.stderr
+
+
+def test_a_signal_ends_the_waiting_for_a_reader_that_does_not_read(place):
+    os.mkfifo(place / "pipe")
+    reader = os.open(place / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    full = os.open(place / "pipe", os.O_WRONLY | os.O_NONBLOCK)
+    try:
+        with pytest.raises(BlockingIOError):
+            while True:
+                os.write(full, b"x" * 4096)
+        with load.php_cli(php_builds.DEBIAN, place, SLEEPER) as process:
+            running = proc.start(cli.command("attach", process.pid, "--duration", "200ms", "--output", place / "pipe"))
+            wait.until(lambda: proc.read(running.pid, "syscall").startswith("1 "), "it to wait for the reader")
+            running.send_signal(signal.SIGTERM)
+            assert running.wait(5) == -signal.SIGTERM
+    finally:
+        os.close(full)
+        os.close(reader)
+
+
+def test_who_keeps_a_result_is_told_what_it_is_worth(place):
+    with load.php_cli(php_builds.DEBIAN, place, SHARES) as process:
+        for form in ("json", "folded"):
+            done = cli.ok("attach", process.pid, "--duration", "300ms", "--format", form, "--output", place / form)
+            assert done.stdout == "" and done.stderr.count("\n") == 1
+            assert "ticks expected" in done.stderr
+
+
+def test_what_is_empty_says_why(fpm):
+    done = cli.ok("attach", fpm.workers()[0], "--duration", "300ms", "--format", "folded")
+    assert done.stdout == ""
+    assert "No PHP code ran" in done.stderr and "ticks expected" in done.stderr
+
+
+def test_standard_output_has_three_names(place):
+    with load.php_cli(php_builds.DEBIAN, place, SHARES) as process:
+        for name in ("-", "/dev/stdout", "/dev/fd/1"):
+            assert attach(process.pid, "--format", "folded", "--output", name, seconds="200ms").startswith("{main}")
+
+
+def test_what_to_do_next_is_not_said_of_a_process_that_is_gone(place):
+    short = "$end = hrtime(true) + 500000000; while (hrtime(true) < $end) { }"
+    with load.php_cli(php_builds.DEBIAN, place, short) as process:
+        assert "next:" not in cli.ok("attach", process.pid, seconds=15).stdout
+    with load.php_cli(php_builds.DEBIAN, place, SHARES) as process:
+        assert "next:" in attach(process.pid, seconds="200ms")
+
+
 def test_a_process_that_ends_meanwhile_ends_the_measurement_with_its_result(place):
     short = "$end = hrtime(true) + 600000000; while (hrtime(true) < $end) { }"
     with load.php_cli(php_builds.DEBIAN, place, short) as process:

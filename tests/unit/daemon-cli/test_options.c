@@ -15,13 +15,13 @@
 
 #define MS UINT64_C(1000000)
 
-static void durations_have_a_unit_or_are_seconds(void **state)
+static void durations_have_a_unit(void **state)
 {
 	static const struct {
 		const char *text;
 		uint64_t ns;
 	} cases[] = {{"10s", 10000 * MS}, {"500ms", 500 * MS}, {"2m", 120000 * MS}, {"1h", 3600000 * MS},
-		{"3", 3000 * MS}, {"1.5s", 1500 * MS}, {"250us", 250000}, {"0.5ms", 500000},
+		{"3s", 3000 * MS}, {"1.5s", 1500 * MS}, {"250us", 250000}, {"0.5ms", 500000},
 		{"2min", 120000 * MS}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -35,7 +35,7 @@ static void durations_have_a_unit_or_are_seconds(void **state)
 static void what_is_no_duration_is_refused_and_changes_nothing(void **state)
 {
 	static const char *const cases[] = {"", "s", "-3s", "+3s", "0s", "0", "1e3s", "0x10s", "inf", "nan",
-		"10 s", "10sec", "1.2.3s", ".", "400d", "99999999h", "10s "};
+		"10 s", "10sec", "1.2.3s", ".", "400d", "99999999h", "10s ", "3"};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		uint64_t ns = 42;
@@ -43,6 +43,15 @@ static void what_is_no_duration_is_refused_and_changes_nothing(void **state)
 		assert_non_null(cli_take_duration(cases[i], &ns));
 		assert_int_equal(ns, 42);
 	}
+}
+
+static void a_number_alone_is_no_time_and_the_missing_unit_is_named(void **state)
+{
+	uint64_t ns = 42;
+
+	assert_non_null(strstr(cli_take_duration("10", &ns), "unit"));
+	assert_non_null(strstr(cli_take_period("10", &ns), "unit"));
+	assert_int_equal(ns, 42);
 }
 
 static void a_rate_becomes_a_period_within_its_bounds(void **state)
@@ -177,7 +186,8 @@ static void spans_are_told_in_two_units(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(durations_have_a_unit_or_are_seconds),
+		cmocka_unit_test(durations_have_a_unit),
+		cmocka_unit_test(a_number_alone_is_no_time_and_the_missing_unit_is_named),
 		cmocka_unit_test(what_is_no_duration_is_refused_and_changes_nothing),
 		cmocka_unit_test(a_rate_becomes_a_period_within_its_bounds),
 		cmocka_unit_test(process_ids_are_positive_whole_numbers),

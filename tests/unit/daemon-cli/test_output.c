@@ -144,6 +144,41 @@ static void a_pipe_is_written_to_and_not_replaced(void **state)
 	assert_true(S_ISFIFO(status.st_mode));
 }
 
+static void a_pipe_that_nobody_reads_is_refused_and_not_waited_for(void **state)
+{
+	struct output output;
+
+	assert_int_equal(mkfifo("pipe", 0600), 0);
+	assert_int_equal(output_open("pipe", &output), -ENXIO);
+}
+
+/* Opened to append: the file behind it must be neither replaced nor cut. */
+static void a_descriptors_name_means_the_descriptor(void **state)
+{
+	_cleanup_(output_close) struct output output;
+	char name[32], text[64];
+
+	write_file("out", "old\n", 0600);
+	_cleanup_close_ int fd = open("out", O_WRONLY | O_APPEND | O_CLOEXEC);
+	snprintf(name, sizeof(name), "/dev/fd/%d", fd);
+	assert_int_equal(output_open(name, &output), 0);
+	assert_false(output_is_replaced(&output));
+	assert_int_equal(output_commit(&output, "new\n", 4), 0);
+	assert_string_equal(contents("out", text), "old\nnew\n");
+}
+
+static void a_descriptor_that_is_not_open_for_writing_is_refused(void **state)
+{
+	struct output output;
+	char name[32];
+
+	write_file("out", "", 0600);
+	_cleanup_close_ int fd = open("out", O_RDONLY | O_CLOEXEC);
+	snprintf(name, sizeof(name), "/dev/fd/%d", fd);
+	assert_int_equal(output_open(name, &output), -EBADF);
+	assert_int_equal(output_open("/dev/fd/999", &output), -EBADF);
+}
+
 static void what_can_not_be_written_is_told_at_once(void **state)
 {
 	struct output output;
@@ -172,6 +207,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			behind_a_symbolic_link_the_file_is_replaced, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_pipe_is_written_to_and_not_replaced, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_pipe_that_nobody_reads_is_refused_and_not_waited_for, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_descriptors_name_means_the_descriptor, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_descriptor_that_is_not_open_for_writing_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_can_not_be_written_is_told_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(no_path_and_a_dash_are_standard_output, set_up, tear_down),
 	};
