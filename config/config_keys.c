@@ -47,7 +47,7 @@ static const struct config_key limits_keys[] = {
 	SETTING("max_targets", CONFIG_COUNT, limits.max_targets, 1, 8192),
 	SETTING("max_frames", CONFIG_COUNT, limits.max_frames, 256, 1048576),
 	SETTING("max_nodes", CONFIG_COUNT, limits.max_nodes, 64, 1048576),
-	SETTING("retained_units", CONFIG_COUNT, limits.retained_units, 0, 1048576),
+	SETTING("retained_units", CONFIG_COUNT, limits.retained_units, 0, 4096),
 	SETTING("retained_bytes", CONFIG_SIZE64, limits.retained_bytes, 0, 4 * GIB),
 	SETTING("retained_for", CONFIG_DURATION, limits.retained_ns, 0, NS_PER_DAY),
 	SETTING("auto_max", CONFIG_DURATION, limits.auto_max_ns, NS_PER_SECOND, NS_PER_DAY),
