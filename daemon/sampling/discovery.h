@@ -20,6 +20,7 @@ struct discovered {
 	uid_t uid;                 /* effective */
 	char pool[64];
 	uint64_t period_ns; /* the selector's; 0: the default */
+	size_t selector;    /* the index of the selector that selects it */
 };
 
 struct discovery;

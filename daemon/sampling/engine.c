@@ -253,6 +253,11 @@ bool engine_is_alive(struct engine *engine)
 	return alive;
 }
 
+size_t engine_selector_reports(struct engine *engine, struct selector_report *ret_reports, size_t max)
+{
+	return harvest_copy(scout_harvest(engine->scout), ret_reports, max);
+}
+
 size_t engine_refusals(struct engine *engine, struct refusal *ret_refusals, size_t max)
 {
 	return refusals_copy(scout_refusals(engine->scout), ret_refusals, max);

@@ -103,7 +103,7 @@ struct order {
 
 	/* the answer: owned by the order */
 	enum order_error error;
-	char why[256];
+	char why[256]; /* of an error; of ATTACH and DETACH also what is to be said of a success */
 	struct unit_result *unit;
 	struct unit_result **units;
 	size_t unit_count;
@@ -136,3 +136,14 @@ struct refusal {
 	char why[256];
 };
 size_t engine_refusals(struct engine *engine, struct refusal *ret_refusals, size_t max);
+
+/* What each of the selectors given to engine_select() finds, in their order: for `status`. Returns how many
+ * of @max were filled. */
+#define HARVEST_MAX 64
+struct selector_report {
+	char selects[300]; /* for people: what it looks for */
+	char pool[64];     /* "": it has no name of its own */
+	size_t found;      /* processes, also those that could not be attached */
+	char why[160];     /* it found none; else "" */
+};
+size_t engine_selector_reports(struct engine *engine, struct selector_report *ret_reports, size_t max);

@@ -69,6 +69,18 @@ size_t refusals_copy(struct refusals *refusals, struct refusal *ret_items, size_
 	return count;
 }
 
+void refusals_explain(struct refusals *refusals, pid_t pid, char *ret_why, size_t why_bytes)
+{
+	pthread_mutex_lock(&refusals->lock);
+	size_t place = place_of(refusals, pid);
+	if (place < refusals->count)
+		snprintf(ret_why, why_bytes, "%s", refusals->items[place].why);
+	else
+		snprintf(ret_why, why_bytes, "process %d: can't be sampled; `cbox-profd doctor %d` says why",
+			pid, pid);
+	pthread_mutex_unlock(&refusals->lock);
+}
+
 uint64_t refusals_total(struct refusals *refusals)
 {
 	return refusals->total;

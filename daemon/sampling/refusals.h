@@ -31,5 +31,8 @@ void refusals_forget(struct refusals *refusals, pid_t pid);
 /* Copies up to @max, newest first; returns how many. */
 size_t refusals_copy(struct refusals *refusals, struct refusal *ret_items, size_t max);
 
+/* Why @pid was refused, or where to learn it. */
+void refusals_explain(struct refusals *refusals, pid_t pid, char *ret_why, size_t why_bytes);
+
 /* How many there ever were: a process that is refused again while it is among those noted counts once. */
 uint64_t refusals_total(struct refusals *refusals);

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,28 +18,14 @@
 #include "reader/php_process.h"
 #include "daemon/sampling/clock.h"
 #include "daemon/sampling/fpm_master.h"
+#include "daemon/sampling/known.h"
+#include "daemon/sampling/ordered.h"
 #include "daemon/sampling/sampler.h"
 
 /* /proc as a whole is looked through this often; known masters' children at each scan. */
 #define FULL_SCAN_NS (2ull * 1000000000u)
 /* A refused process is examined again after this long. */
 #define RETRY_NS (10ull * 1000000000u)
-/* Processes attached by order at a time. */
-#define MAX_ATTACHED_BY_ORDER 256
-
-enum known_state { KNOWN_ATTACHED, KNOWN_REFUSED, KNOWN_NOT_STARTED };
-
-struct known {
-	struct discovered identity;
-	enum known_state state;
-	uint64_t retry_ns;
-};
-
-/* A process attached by order. */
-struct ordered {
-	struct selector selector;
-	uint64_t start_time_ticks;
-};
 
 struct scout {
 	struct engine_options options;
@@ -47,16 +34,15 @@ struct scout {
 	struct discovery *discovery;
 	bool stopping;
 
-	struct known *known; /* ordered by pid, as scans are */
-	size_t known_count, known_room;
+	struct known_list known;
 	size_t attached_count;
 
 	struct selector *configured;
 	size_t configured_count;
-	struct ordered by_order[MAX_ATTACHED_BY_ORDER];
-	size_t by_order_count;
+	struct ordered_list by_order;
 
 	struct refusals refusals;
+	struct harvest harvest;
 };
 
 int scout_new(const struct engine_options *options, struct mailbox *inbox, struct mailbox *sampler,
@@ -72,6 +58,7 @@ int scout_new(const struct engine_options *options, struct mailbox *inbox, struc
 	scout->sampler = sampler;
 	scout->names = names;
 	refusals_init(&scout->refusals);
+	harvest_init(&scout->harvest);
 	r = discovery_new(&scout->discovery);
 	if (r < 0)
 		return r;
@@ -83,15 +70,21 @@ void scout_free(struct scout *scout)
 {
 	if (scout->discovery)
 		discovery_free(scout->discovery);
+	harvest_deinit(&scout->harvest);
 	refusals_deinit(&scout->refusals);
 	free(scout->configured);
-	free(scout->known);
+	known_deinit(&scout->known);
 	free(scout);
 }
 
 struct refusals *scout_refusals(struct scout *scout)
 {
 	return &scout->refusals;
+}
+
+struct harvest *scout_harvest(struct scout *scout)
+{
+	return &scout->harvest;
 }
 
 static bool send_to_sampler(struct scout *scout, enum sampler_message kind, const struct discovered *identity,
@@ -166,43 +159,6 @@ static void let_go(struct scout *scout, const struct known *known)
 	send_to_sampler(scout, SAMPLER_DROP, &known->identity, NULL, -1);
 }
 
-static int make_room(struct scout *scout, size_t count)
-{
-	struct known *known;
-
-	if (count <= scout->known_room)
-		return 0;
-	known = realloc(scout->known, 2 * count * sizeof(*known));
-	if (!known)
-		return -ENOMEM;
-	scout->known = known;
-	scout->known_room = 2 * count;
-	return 0;
-}
-
-static struct known *find_known(struct scout *scout, pid_t pid, size_t *ret_place)
-{
-	size_t low = 0, high = scout->known_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (scout->known[middle].identity.pid < pid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	*ret_place = low;
-	return low < scout->known_count && scout->known[low].identity.pid == pid ? &scout->known[low] : NULL;
-}
-
-static void forget(struct scout *scout, size_t place)
-{
-	memmove(&scout->known[place], &scout->known[place + 1],
-		(scout->known_count - place - 1) * sizeof(*scout->known));
-	scout->known_count--;
-}
-
 /* The selectors may have changed, or the process its user. */
 static void identify(struct scout *scout, const struct discovered *identity, struct known *known)
 {
@@ -219,21 +175,17 @@ static void identify(struct scout *scout, const struct discovered *identity, str
 static void consider(struct scout *scout, const struct discovered *identity)
 {
 	size_t place;
-	struct known *known = find_known(scout, identity->pid, &place);
+	struct known *known = known_find(&scout->known, identity->pid, &place);
 
 	if (known && known->identity.start_time_ticks != identity->start_time_ticks) {
 		let_go(scout, known);
-		forget(scout, place);
+		known_remove(&scout->known, place);
 		known = NULL;
 	}
 	if (!known) {
-		if (make_room(scout, scout->known_count + 1) < 0)
+		known = known_insert(&scout->known, place, identity);
+		if (!known)
 			return;
-		memmove(&scout->known[place + 1], &scout->known[place],
-			(scout->known_count - place) * sizeof(*scout->known));
-		scout->known_count++;
-		known = &scout->known[place];
-		*known = (struct known){.identity = *identity};
 		attach(scout, identity, known);
 		return;
 	}
@@ -252,8 +204,8 @@ static void scan(struct scout *scout, unsigned full_scan_every)
 		return;
 	/* Both lists are ordered by pid: who is known and was not found is not selected any more, or has
 	 * ended. */
-	for (size_t i = 0; i < scout->known_count;) {
-		pid_t pid = scout->known[i].identity.pid;
+	for (size_t i = 0; i < scout->known.count;) {
+		pid_t pid = scout->known.items[i].identity.pid;
 
 		while (next < found_count && found[next].pid < pid)
 			next++;
@@ -261,25 +213,27 @@ static void scan(struct scout *scout, unsigned full_scan_every)
 			i++;
 			continue;
 		}
-		let_go(scout, &scout->known[i]);
-		forget(scout, i);
+		let_go(scout, &scout->known.items[i]);
+		known_remove(&scout->known, i);
 	}
 	for (size_t i = 0; i < found_count; i++)
 		consider(scout, &found[i]);
+	harvest_note(&scout->harvest, found, found_count);
 }
 
-/* Tells discovery what to look for: what is configured, and what was attached by order. */
+/* Tells discovery what to look for. What is configured comes first: an order takes up what no entry selects,
+ * and renames nothing. */
 static int select_all(struct scout *scout)
 {
-	size_t count = scout->by_order_count + scout->configured_count;
+	size_t count = scout->configured_count + scout->by_order.count;
 	_cleanup_free_ struct selector *all = calloc(count + 1, sizeof(*all));
 
 	if (!all)
 		return -ENOMEM;
-	for (size_t i = 0; i < scout->by_order_count; i++)
-		all[i] = scout->by_order[i].selector;
 	for (size_t i = 0; i < scout->configured_count; i++)
-		all[scout->by_order_count + i] = scout->configured[i];
+		all[i] = scout->configured[i];
+	for (size_t i = 0; i < scout->by_order.count; i++)
+		all[scout->configured_count + i] = scout->by_order.items[i].selector;
 	return discovery_select(scout->discovery, all, count);
 }
 
@@ -288,6 +242,7 @@ static void take_selectors(struct scout *scout, struct scout_command *command)
 	free(scout->configured);
 	scout->configured = TAKE(command->selectors);
 	scout->configured_count = command->selector_count;
+	harvest_replace(&scout->harvest, scout->configured, scout->configured_count);
 	if (select_all(scout) == 0)
 		scan(scout, 1);
 }
@@ -296,67 +251,22 @@ static void take_selectors(struct scout *scout, struct scout_command *command)
 static void note_lost(struct scout *scout, const struct discovered *identity)
 {
 	size_t place;
-	struct known *known = find_known(scout, identity->pid, &place);
+	struct known *known = known_find(&scout->known, identity->pid, &place);
 
 	if (!known || known->identity.start_time_ticks != identity->start_time_ticks ||
 		known->state != KNOWN_ATTACHED)
 		return;
 	scout->attached_count--;
-	forget(scout, place);
+	known_remove(&scout->known, place);
 }
 
-/* Targets that are @pid or workers of it. */
-static size_t count_attached(struct scout *scout, pid_t pid)
+static struct coverage coverage_of(struct scout *scout, pid_t pid)
 {
-	struct discovered identity;
-	size_t count = 0;
+	const struct ordered *ordered = ordered_find(&scout->by_order, pid);
+	size_t selector =
+		scout->configured_count + (ordered ? (size_t)(ordered - scout->by_order.items) : ORDERED_MAX);
 
-	for (size_t i = 0; i < scout->known_count; i++)
-		if (scout->known[i].state == KNOWN_ATTACHED &&
-			discovery_find(scout->discovery, scout->known[i].identity.pid, &identity) == 0 &&
-			(identity.pid == pid || identity.master_pid == pid))
-			count++;
-	return count;
-}
-
-static void explain_refusal(struct scout *scout, pid_t pid, char *ret_why, size_t why_bytes)
-{
-	struct refusal refusals[REFUSALS_MAX];
-	size_t count = refusals_copy(&scout->refusals, refusals, REFUSALS_MAX);
-
-	snprintf(ret_why, why_bytes, "process %d: can't be sampled; `cbox-profd doctor %d` says why", pid,
-		pid);
-	for (size_t i = 0; i < count; i++)
-		if (refusals[i].pid == pid)
-			snprintf(ret_why, why_bytes, "%s", refusals[i].why);
-}
-
-static void forget_selector(struct scout *scout, pid_t pid)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < scout->by_order_count; i++)
-		if (scout->by_order[i].selector.pid != pid)
-			scout->by_order[kept++] = scout->by_order[i];
-	scout->by_order_count = kept;
-}
-
-/* Drops what was attached by order and has ended. Discovery must know that before it is told of another
- * process with the same number. */
-static int forget_ended(struct scout *scout)
-{
-	size_t kept = 0, count = scout->by_order_count;
-
-	for (size_t i = 0; i < count; i++) {
-		const struct ordered *ordered = &scout->by_order[i];
-		struct discovered now;
-
-		if (discovery_identify(ordered->selector.pid, &now) == 0 &&
-			now.start_time_ticks == ordered->start_time_ticks)
-			scout->by_order[kept++] = *ordered;
-	}
-	scout->by_order_count = kept;
-	return kept < count ? select_all(scout) : 0;
+	return known_coverage(&scout->known, pid, scout->configured_count, selector);
 }
 
 static enum order_error select_and_scan(struct scout *scout)
@@ -367,60 +277,121 @@ static enum order_error select_and_scan(struct scout *scout)
 	return ORDER_OK;
 }
 
+__attribute__((format(printf, 2, 3))) static void say(struct order *order, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(order->why, sizeof(order->why), format, arguments);
+	va_end(arguments);
+}
+
+/* Takes an order back that took up nothing. */
+static void withdraw(struct scout *scout, pid_t pid)
+{
+	ordered_remove(&scout->by_order, pid);
+	select_and_scan(scout);
+}
+
+/* With the selector for its pid in force: what came of it, @before being the name it had by an earlier order.
+ */
+static void answer_attach(struct scout *scout, struct order *order, const char *before)
+{
+	struct coverage coverage = coverage_of(scout, order->pid);
+	size_t others = coverage.total - coverage.ordered;
+
+	order->affected = coverage.ordered;
+	if (coverage.ordered > 0) {
+		if (before)
+			say(order, "process %d: sampled as %s now, as %s before", order->pid, coverage.pool,
+				before);
+		else if (others > 0)
+			say(order,
+				"process %d: %zu of its workers added; %zu were sampled already and stay as "
+				"they are",
+				order->pid, coverage.ordered, others);
+	} else if (others > 0) {
+		say(order, "process %d: already sampled as %s; nothing changed", order->pid, coverage.pool);
+		withdraw(scout, order->pid);
+	} else if (fpm_title_of(order->pid) == FPM_TITLE_MASTER) {
+		say(order, "process %d: this FPM master has no workers now; those to come will be sampled",
+			order->pid);
+	} else {
+		order->error = ORDER_E_REFUSED;
+		refusals_explain(&scout->refusals, order->pid, order->why, sizeof(order->why));
+		withdraw(scout, order->pid);
+	}
+}
+
 static void attach_by_order(struct scout *scout, struct order *order)
 {
+	struct ordered ordered = {
+		.selector = {.kind = SELECT_PID, .pid = order->pid, .period_ns = order->period_ns}};
+	char before[sizeof(ordered.selector.pool)];
+	const struct ordered *earlier;
 	struct discovered identity;
-	struct ordered *ordered;
 
 	if (discovery_identify(order->pid, &identity) < 0) {
 		order->error = ORDER_E_NOT_A_TARGET;
-		snprintf(order->why, sizeof(order->why), "process %d: there is none with this number",
+		say(order, "process %d: there is none with this number; ps lists those there are",
 			order->pid);
 		return;
 	}
-	if (forget_ended(scout) < 0) {
+	/* Discovery must know of the end of a process before it is told of another with the same number. */
+	if (ordered_drop_ended(&scout->by_order) && select_all(scout) < 0) {
 		order->error = ORDER_E_NO_MEMORY;
 		return;
 	}
-	forget_selector(scout, order->pid);
-	if (scout->by_order_count == MAX_ATTACHED_BY_ORDER) {
+	earlier = ordered_find(&scout->by_order, order->pid);
+	if (earlier) {
+		const char *pool = coverage_of(scout, order->pid).pool;
+
+		snprintf(before, sizeof(before), "%s", *pool ? pool : earlier->selector.pool);
+		if (!order->pool[0] || strcmp(order->pool, before) == 0) {
+			say(order, "process %d: already sampled%s%s; nothing changed", order->pid,
+				before[0] ? " as " : "", before);
+			return;
+		}
+	}
+	ordered.start_time_ticks = identity.start_time_ticks;
+	snprintf(ordered.selector.pool, sizeof(ordered.selector.pool), "%s", order->pool);
+	if (ordered_put(&scout->by_order, &ordered) < 0) {
 		order->error = ORDER_E_LIMIT;
-		snprintf(order->why, sizeof(order->why),
+		say(order,
 			"%d processes are attached by order already; detach one, or select them in the "
 			"configuration",
-			MAX_ATTACHED_BY_ORDER);
+			ORDERED_MAX);
 		return;
 	}
-	ordered = &scout->by_order[scout->by_order_count++];
-	*ordered = (struct ordered){
-		.selector = {.kind = SELECT_PID, .pid = order->pid, .period_ns = order->period_ns},
-		.start_time_ticks = identity.start_time_ticks};
-	snprintf(ordered->selector.pool, sizeof(ordered->selector.pool), "%s", order->pool);
 	order->error = select_and_scan(scout);
-	order->affected = count_attached(scout, order->pid);
-	/* A master without workers is no error: it may have some later. */
-	if (order->error != ORDER_OK || order->affected || fpm_title_of(order->pid) == FPM_TITLE_MASTER)
-		return;
-	order->error = ORDER_E_REFUSED;
-	explain_refusal(scout, order->pid, order->why, sizeof(order->why));
-	forget_selector(scout, order->pid);
-	select_and_scan(scout);
+	if (order->error == ORDER_OK)
+		answer_attach(scout, order, earlier ? before : NULL);
 }
 
 static void detach_by_order(struct scout *scout, struct order *order)
 {
-	size_t selectors = scout->by_order_count, attached = count_attached(scout, order->pid);
+	struct coverage before = coverage_of(scout, order->pid), after = before;
 
-	forget_selector(scout, order->pid);
-	if (scout->by_order_count == selectors) {
+	if (ordered_remove(&scout->by_order, order->pid)) {
+		order->error = select_and_scan(scout);
+		after = coverage_of(scout, order->pid);
+		order->affected = before.total > after.total ? before.total - after.total : 0;
+	} else if (before.total == 0) {
 		order->error = ORDER_E_NOT_FOUND;
-		snprintf(order->why, sizeof(order->why),
-			"process %d: not attached by order; what the configuration selects can be suspended",
-			order->pid);
-		return;
+		say(order, "process %d: not sampled; nothing to let go", order->pid);
+	} else {
+		order->error = ORDER_E_REFUSED;
 	}
-	order->error = select_and_scan(scout);
-	order->affected = attached - count_attached(scout, order->pid);
+	if (after.configured > 0)
+		say(order,
+			"process %d: the configuration selects it, as %s; take it out of pools:, or ctl "
+			"suspend "
+			"--pid",
+			order->pid, after.pool);
+	else if (after.total > 0)
+		say(order,
+			"process %d: attached by an order for its master or for a worker of it; detach that",
+			order->pid);
 }
 
 static void serve(struct scout *scout, struct order *order)

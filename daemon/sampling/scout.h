@@ -13,6 +13,7 @@
 #include "reader/function.h"
 #include "daemon/sampling/discovery.h"
 #include "daemon/sampling/engine.h"
+#include "daemon/sampling/harvest.h"
 #include "daemon/sampling/mailbox.h"
 #include "daemon/sampling/refusals.h"
 
@@ -44,5 +45,6 @@ DEFINE_CLEANUP(struct scout, scout_free)
 /* The thread's function, @context is the scout; returns after SCOUT_STOP. */
 void *scout_run(void *context);
 
-/* For any thread. */
+/* Both for any thread. */
 struct refusals *scout_refusals(struct scout *scout);
+struct harvest *scout_harvest(struct scout *scout);

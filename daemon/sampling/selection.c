@@ -68,6 +68,7 @@ struct discovered selection_describe(
 		.start_time_ticks = candidate->identity.start_time_ticks,
 		.uid = candidate->identity.uid,
 		.period_ns = selector->period_ns,
+		.selector = (size_t)rule,
 	};
 	const char *name = proc_base_name(candidate->executable);
 
@@ -144,9 +145,7 @@ bool selection_names_executable(const struct selection *selection, const char *p
 	return false;
 }
 
-/* The pid in the file, or 0: a file that isn't there (yet) or holds something else is looked at again next
- * time. */
-static pid_t read_pid_file(const char *path)
+int selection_read_pid_file(const char *path, pid_t *ret_pid)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	char text[PID_FILE_BYTES];
@@ -155,16 +154,17 @@ static pid_t read_pid_file(const char *path)
 	long pid;
 
 	if (fd < 0)
-		return 0;
+		return -errno;
 	length = read(fd, text, sizeof(text) - 1);
-	if (length <= 0)
-		return 0;
+	if (length < 0)
+		return -errno;
 	text[length] = '\0';
 	errno = 0;
 	pid = strtol(text, &end, 10);
 	if (errno || end == text || (*end && !isspace((unsigned char)*end)) || pid <= 0 || pid > INT_MAX)
-		return 0;
-	return (pid_t)pid;
+		return -EINVAL;
+	*ret_pid = (pid_t)pid;
+	return 0;
 }
 
 static int tie_to_master(struct rule *rule, struct fpm_masters *masters, pid_t pid)
@@ -184,11 +184,12 @@ static int tie_to_master(struct rule *rule, struct fpm_masters *masters, pid_t p
 /* Ties @rule to its process, or leaves it for the next time. */
 static int tie(struct rule *rule, struct fpm_masters *masters)
 {
-	pid_t pid = rule->selector.kind == SELECT_PID_FILE ? read_pid_file(rule->selector.pattern)
-							   : rule->selector.pid;
 	struct proc_identity identity;
+	pid_t pid = rule->selector.pid;
 
-	if (!pid)
+	/* A file that isn't there (yet) or holds something else is looked at again next time. */
+	if (rule->selector.kind == SELECT_PID_FILE &&
+		selection_read_pid_file(rule->selector.pattern, &pid) < 0)
 		return 0;
 	if (proc_identify(pid, &identity) < 0) {
 		rule->is_spent = rule->selector.kind == SELECT_PID;

@@ -57,6 +57,9 @@ bool selection_is_open(const struct selection *selection);
 /* Is there a rule for executables that this one falls under? */
 bool selection_names_executable(const struct selection *selection, const char *path);
 
+/* The pid in the file. -EINVAL: there is none in it; another negative errno: it can't be read. */
+int selection_read_pid_file(const char *path, pid_t *ret_pid);
+
 /* Ties the rules that name a process or a PID file to what is there now, and notices what is gone. With
  * @verify also those that turned out to be masters after all (caught while they started). Adds to @masters.
  */

@@ -101,6 +101,78 @@ static void a_detached_process_is_let_go_and_its_unit_kept(void **state)
 	assert_int_equal(error_of(new_order(ORDER_DETACH, php.pid)), ORDER_E_NOT_FOUND);
 }
 
+static void order(enum order_verb verb, const char *pool, size_t affected, const char *why)
+{
+	_cleanup_(order_freep) struct order *order = new_order(verb, php.pid);
+	char whole[sizeof(order->why)] = "";
+
+	snprintf(order->pool, sizeof(order->pool), "%s", pool);
+	assert_int_equal(engine_ask(engine, order, DEADLINE_NS), 0);
+	if (*why)
+		snprintf(whole, sizeof(whole), "process %d: %s", php.pid, why);
+	assert_string_equal(order->why, whole);
+	assert_int_equal(order->affected, affected);
+}
+
+static void what_the_configuration_selects_an_order_does_not_rename(void **state)
+{
+	const struct selector selector = {.kind = SELECT_PID, .pid = php.pid, .pool = "shop"};
+
+	assert_int_equal(engine_select(engine, &selector, 1), 0);
+	await(is_target_count, 1);
+	order(ORDER_ATTACH, "mine", 0, "already sampled as shop; nothing changed");
+	assert_string_equal(report(php.pid).pool, "shop");
+	order(ORDER_DETACH, "", 0,
+		"the configuration selects it, as shop; take it out of pools:, or ctl suspend --pid");
+	assert_int_equal(count_targets(), 1);
+}
+
+static void a_second_order_renames_and_says_so_or_changes_nothing(void **state)
+{
+	order(ORDER_ATTACH, "one", 1, "");
+	order(ORDER_ATTACH, "one", 0, "already sampled as one; nothing changed");
+	order(ORDER_ATTACH, "", 0, "already sampled as one; nothing changed");
+	order(ORDER_ATTACH, "two", 1, "sampled as two now, as one before");
+	assert_string_equal(report(php.pid).pool, "two");
+	order(ORDER_DETACH, "", 1, "");
+	assert_int_equal(count_targets(), 0);
+	order(ORDER_DETACH, "", 0, "not sampled; nothing to let go");
+}
+
+static void what_was_attached_and_is_configured_later_stays_when_it_is_detached(void **state)
+{
+	const struct selector selector = {.kind = SELECT_PID, .pid = php.pid, .pool = "shop"};
+
+	order(ORDER_ATTACH, "mine", 1, "");
+	assert_int_equal(engine_select(engine, &selector, 1), 0);
+	order(ORDER_DETACH, "", 0,
+		"the configuration selects it, as shop; take it out of pools:, or ctl suspend --pid");
+	assert_string_equal(report(php.pid).pool, "shop");
+}
+
+static void each_selector_reports_what_it_finds(void **state)
+{
+	const struct selector selectors[] = {{.kind = SELECT_PID_FILE, .pattern = "/nonexistent.pid"},
+		{.kind = SELECT_FPM_MASTER, .pid = php.pid, .pool = "shop"},
+		{.kind = SELECT_FPM_POOL, .pattern = "no-such-pool"},
+		{.kind = SELECT_EXECUTABLE, .pattern = "*/php8.2"}};
+	struct selector_report reports[HARVEST_MAX];
+
+	assert_int_equal(engine_select(engine, selectors, 4), 0);
+	await(is_target, (uint64_t)php.pid);
+	assert_int_equal(engine_selector_reports(engine, reports, HARVEST_MAX), 4);
+	assert_string_equal(reports[0].selects, "/nonexistent.pid");
+	assert_string_equal(reports[0].why, "No such file or directory");
+	assert_string_equal(reports[1].pool, "shop");
+	assert_string_equal(reports[1].why, "it is no PHP-FPM master");
+	assert_string_equal(reports[2].selects, "fpm_pool no-such-pool");
+	assert_non_null(strstr(reports[2].why, "no worker of such a pool"));
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(reports[i].found, 0);
+	assert_true(reports[3].found >= 1);
+	assert_string_equal(reports[3].why, "");
+}
+
 static bool is_unit_count(uint64_t count)
 {
 	_cleanup_(order_freep) struct order *units = new_order(ORDER_UNITS, 0);
@@ -210,6 +282,10 @@ int main(void)
 		SELECTION_TEST(other_selectors_rename_a_target_and_keep_it),
 		SELECTION_TEST(however_much_mail_there_is_new_processes_are_found),
 		SELECTION_TEST(a_detached_process_is_let_go_and_its_unit_kept),
+		SELECTION_TEST(what_the_configuration_selects_an_order_does_not_rename),
+		SELECTION_TEST(a_second_order_renames_and_says_so_or_changes_nothing),
+		SELECTION_TEST(what_was_attached_and_is_configured_later_stays_when_it_is_detached),
+		SELECTION_TEST(each_selector_reports_what_it_finds),
 		SELECTION_TEST(units_kept_too_long_go_while_sampling_goes_on),
 		SELECTION_TEST(what_a_process_did_outlives_it),
 		SELECTION_TEST(a_process_that_is_no_php_is_refused_with_the_reason),
