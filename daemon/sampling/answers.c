@@ -88,6 +88,57 @@ static bool answer_worker(struct sampler *sampler, struct order *order)
 	return true;
 }
 
+/* The pools that there are, as the asker may see them, each once. */
+struct pool_names {
+	const char *items[32]; /* more would not fit into an order's answer */
+	size_t count;
+};
+
+static void add_pool(struct pool_names *names, const char *pool)
+{
+	for (size_t i = 0; i < names->count; i++)
+		if (strcmp(names->items[i], pool) == 0)
+			return;
+	if (names->count < sizeof(names->items) / sizeof(names->items[0]))
+		names->items[names->count++] = pool;
+}
+
+static struct pool_names pool_names(const struct sampler *sampler, uid_t uid)
+{
+	struct pool_names names = {.count = 0};
+
+	for (size_t i = 0; i < sampler->target_count; i++)
+		if (uid == ORDER_ANY_UID || uid == sampler->targets[i]->identity.uid)
+			add_pool(&names, sampler->targets[i]->identity.pool);
+	for (size_t i = 0; i < sampler->departed.count; i++)
+		if (uid == ORDER_ANY_UID || uid == sampler->departed.groups[i].uid)
+			add_pool(&names, sampler->departed.groups[i].pool);
+	return names;
+}
+
+/* The process or the pool that was asked for is not there: which, and what there is. */
+static void refuse_as_not_found(const struct sampler *sampler, struct order *order)
+{
+	struct pool_names names = pool_names(sampler, order->uid);
+	int length;
+
+	order->error = ORDER_E_NOT_FOUND;
+	if (order->pid) {
+		snprintf(order->why, sizeof(order->why),
+			"process %d is not sampled%s%s; `cbox-profd targets` lists "
+			"those that are",
+			order->pid, order->pool[0] ? " in pool " : "", order->pool);
+		return;
+	}
+	length = snprintf(order->why, sizeof(order->why), "no pool \"%s\"; ", order->pool);
+	if (names.count == 0)
+		snprintf(order->why + length, sizeof(order->why) - (size_t)length,
+			"nothing is sampled at present");
+	for (size_t i = 0; i < names.count && (size_t)length < sizeof(order->why); i++)
+		length += snprintf(order->why + length, sizeof(order->why) - (size_t)length, "%s%s",
+			i == 0 ? "there are: " : ", ", names.items[i]);
+}
+
 static enum order_error note_overflow(struct accounting *accounting, int without_room)
 {
 	if (without_room < 0)
@@ -135,7 +186,7 @@ static void answer_profile(struct sampler *sampler, struct order *order)
 			begin_ns = group->begin_ns;
 	}
 	if (order->error == ORDER_OK && !any && (order->pid || order->pool[0]))
-		order->error = ORDER_E_NOT_FOUND;
+		refuse_as_not_found(sampler, order);
 	if (order->error == ORDER_OK && profile_from_calltree(sum, sampling->frames, &order->profile) < 0)
 		order->error = ORDER_E_NO_MEMORY;
 	if (order->profile) {
@@ -291,7 +342,7 @@ static void control(struct sampler *sampler, struct order *order)
 	if (order->verb == ORDER_RESET && !order->pid)
 		forgotten = departed_reset(&sampler->departed, order->pool);
 	if (!count && !forgotten && (order->pid || order->pool[0]))
-		order->error = ORDER_E_NOT_FOUND;
+		refuse_as_not_found(sampler, order);
 	else if (!order->pid)
 		let_stand(sampler, order);
 	if (order->error != ORDER_OK)

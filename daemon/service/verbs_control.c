@@ -3,11 +3,16 @@
  * The verbs that change what is sampled, and how. Their orders are not filtered by uid: who may use them sees
  * all.
  */
+#include <string.h>
+
 #include "daemon/export/json.h"
 #include "daemon/service/verb.h"
 
 #define MAX_RATE_HZ 1000000
 #define MAX_PERIOD_US 60000000 /* what the engine allows is narrower; this keeps the arithmetic right */
+
+/* Of a pool's name: those that the configuration allows there. */
+#define POOL_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
 static void require_pid(struct exchange *exchange, struct order *order)
 {
@@ -23,6 +28,10 @@ void verb_ask_attach(struct exchange *exchange, const struct verb_host *host)
 	if (order) {
 		require_pid(exchange, order);
 		verb_take_pool(exchange, order);
+		if (order->pool[strspn(order->pool, POOL_CHARACTERS)])
+			protocol_request_fail(&exchange->request, PROTOCOL_E_BAD_REQUEST,
+				"pool: a name has up to %zu of the characters a-z A-Z 0-9 _ . -",
+				sizeof(order->pool) - 1);
 	}
 }
 
@@ -54,8 +63,12 @@ void verb_ask_rate(struct exchange *exchange, const struct verb_host *host)
 cJSON *verb_answer_affected(struct exchange *exchange, const struct verb_host *host)
 {
 	_cleanup_(cJSON_Deletep) cJSON *result = cJSON_CreateObject();
+	const struct order *order = exchange->orders[0];
+	bool ok = json_add_count(result, "affected", order->affected);
 
-	return json_add_count(result, "affected", exchange->orders[0]->affected) ? TAKE(result) : NULL;
+	if (order->why[0])
+		ok &= json_add_string(result, "note", order->why);
+	return ok ? TAKE(result) : NULL;
 }
 
 cJSON *verb_answer_rate(struct exchange *exchange, const struct verb_host *host)

@@ -6,12 +6,14 @@
  */
 #include "daemon/service/verb.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/export/json.h"
 
 #define STATUS_MAX_REFUSALS 32
 #define STATUS_MAX_POOLS 64
+#define STATUS_MAX_ENTRIES HARVEST_MAX
 
 enum { STATUS_METRICS, STATUS_TARGETS, STATUS_WORKER };
 
@@ -98,6 +100,28 @@ static bool add_refusals(cJSON *status, const struct exchange *exchange, struct 
 	return ok;
 }
 
+/* What each entry of the configuration finds: for who may see all. */
+static bool add_entries(cJSON *status, const struct exchange *exchange, struct engine *engine)
+{
+	_cleanup_free_ struct selector_report *reports = calloc(STATUS_MAX_ENTRIES, sizeof(*reports));
+	cJSON *list = cJSON_AddArrayToObject(status, "entries");
+	size_t count = 0;
+	bool ok = list && reports;
+
+	if (ok && exchange->role >= ROLE_READER)
+		count = engine_selector_reports(engine, reports, STATUS_MAX_ENTRIES);
+	for (size_t i = 0; i < count; i++) {
+		cJSON *entry = cJSON_CreateObject();
+
+		ok &= json_add_string(entry, "selects", reports[i].selects);
+		ok &= json_add_string_or_null(entry, "pool", reports[i].pool);
+		ok &= json_add_count(entry, "found", reports[i].found);
+		ok &= json_add_string_or_null(entry, "why", reports[i].why);
+		ok &= json_append_item(list, entry);
+	}
+	return ok;
+}
+
 /* Of all targets since the start for who may see all; else of the targets that are the peer's. */
 static bool add_accounting(cJSON *status, const struct exchange *exchange)
 {
@@ -157,6 +181,7 @@ cJSON *verb_answer_status(struct exchange *exchange, const struct verb_host *hos
 	ok &= json_add_count(status, "targets", targets->target_count);
 	ok &= add_pools(status, targets);
 	ok &= add_refusals(status, exchange, host->engine);
+	ok &= add_entries(status, exchange, host->engine);
 	ok &= add_accounting(status, exchange);
 	ok &= add_costs(status, metrics);
 	ok &= add_worker(status, exchange);

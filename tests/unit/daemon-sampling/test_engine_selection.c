@@ -150,6 +150,26 @@ static void what_was_attached_and_is_configured_later_stays_when_it_is_detached(
 	assert_string_equal(report(php.pid).pool, "shop");
 }
 
+static void assert_not_found(enum order_verb verb, pid_t pid, const char *pool, const char *why)
+{
+	_cleanup_(order_freep) struct order *order = new_order(verb, pid);
+
+	snprintf(order->pool, sizeof(order->pool), "%s", pool);
+	assert_int_equal(engine_ask(engine, order, DEADLINE_NS), 0);
+	assert_int_equal(order->error, ORDER_E_NOT_FOUND);
+	assert_string_equal(order->why, why);
+}
+
+static void what_is_not_found_is_named_with_what_there_is(void **state)
+{
+	assert_not_found(ORDER_PROFILE, 0, "nosuch", "no pool \"nosuch\"; nothing is sampled at present");
+	order(ORDER_ATTACH, "shop", 1, "");
+	assert_not_found(ORDER_PROFILE, 0, "nosuch", "no pool \"nosuch\"; there are: shop");
+	assert_not_found(ORDER_SUSPEND, 0, "nosuch", "no pool \"nosuch\"; there are: shop");
+	assert_not_found(
+		ORDER_PROFILE, 1, "", "process 1 is not sampled; `cbox-profd targets` lists those that are");
+}
+
 static void each_selector_reports_what_it_finds(void **state)
 {
 	const struct selector selectors[] = {{.kind = SELECT_PID_FILE, .pattern = "/nonexistent.pid"},
@@ -285,6 +305,7 @@ int main(void)
 		SELECTION_TEST(what_the_configuration_selects_an_order_does_not_rename),
 		SELECTION_TEST(a_second_order_renames_and_says_so_or_changes_nothing),
 		SELECTION_TEST(what_was_attached_and_is_configured_later_stays_when_it_is_detached),
+		SELECTION_TEST(what_is_not_found_is_named_with_what_there_is),
 		SELECTION_TEST(each_selector_reports_what_it_finds),
 		SELECTION_TEST(units_kept_too_long_go_while_sampling_goes_on),
 		SELECTION_TEST(what_a_process_did_outlives_it),

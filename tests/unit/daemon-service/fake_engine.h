@@ -148,6 +148,9 @@ static inline void fake_answer(struct order *order)
 			strcpy(order->why, "process 666: not PHP");
 		} else if (order->pid == 667) {
 			order->error = ORDER_E_LIMIT;
+		} else if (order->pid == 101) {
+			strcpy(order->why, "process 101: already sampled as www; nothing changed");
+			break;
 		}
 		order->affected = 1;
 		break;
@@ -178,6 +181,14 @@ size_t engine_refusals(struct engine *engine, struct refusal *ret_refusals, size
 {
 	ret_refusals[0] = (struct refusal){.pid = 301, .why = "process 301: PHP 5.6.40 is older than 7.4"};
 	return 1;
+}
+
+size_t engine_selector_reports(struct engine *engine, struct selector_report *ret_reports, size_t max)
+{
+	ret_reports[0] = (struct selector_report){.selects = "fpm_pool www", .found = 2};
+	ret_reports[1] = (struct selector_report){
+		.selects = "/run/shop.pid", .pool = "shop", .why = "No such file or directory"};
+	return 2;
 }
 
 /* Waits until the engine holds @count orders. */

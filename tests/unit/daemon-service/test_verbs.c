@@ -109,6 +109,10 @@ static void status_tells_root_everything(void **state)
 	assert_non_null(strstr(text, "\"targets\":3,\"pools\":[\"www\",\"private\"]"));
 	assert_non_null(strstr(
 		text, "\"refusals\":[{\"pid\":301,\"why\":\"process 301: PHP 5.6.40 is older than 7.4\"}]"));
+	assert_non_null(strstr(text,
+		"\"entries\":[{\"selects\":\"fpm_pool www\",\"pool\":null,\"found\":2,\"why\":null},"
+		"{\"selects\":\"/run/shop.pid\",\"pool\":\"shop\",\"found\":0,"
+		"\"why\":\"No such file or directory\"}]"));
 	assert_non_null(strstr(text, "\"expected\":16"));
 	assert_non_null(strstr(text, "\"worker\":{"));
 	free(text);
@@ -162,6 +166,8 @@ static void control_verbs_say_how_many_targets_they_reached(void **state)
 	assert_answer("{\"verb\":\"attach\",\"pid\":77,\"pool\":\"mine\"}", "{\"affected\":1}");
 	assert_int_equal(fake.last.pid, 77);
 	assert_string_equal(fake.last.pool, "mine");
+	assert_answer("{\"verb\":\"attach\",\"pid\":101}",
+		"{\"affected\":0,\"note\":\"process 101: already sampled as www; nothing changed\"}");
 	assert_answer("{\"verb\":\"detach\",\"pid\":101}", "{\"affected\":1}");
 	assert_answer("{\"verb\":\"rate\",\"period_us\":1000,\"pool\":\"www\"}", "{\"affected\":2}");
 	assert_int_equal(fake.last.period_ns, 1000000);
@@ -184,6 +190,8 @@ static void control_verbs_that_can_not_be_done_say_why(void **state)
 	assert_error("{\"verb\":\"rate\",\"period_us\":99}", "out_of_range");
 	assert_error("{\"verb\":\"attach\"}", "bad_request");
 	assert_error("{\"verb\":\"detach\"}", "bad_request");
+	assert_error("{\"verb\":\"attach\",\"pid\":77,\"pool\":\"a b\"}", "bad_request");
+	assert_error("{\"verb\":\"attach\",\"pid\":77,\"pool\":\"a\\u001b[2J\"}", "bad_request");
 	assert_error("{\"verb\":\"attach\",\"pid\":666}", "refused");
 	assert_error("{\"verb\":\"attach\",\"pid\":667}", "limit");
 }
@@ -265,7 +273,7 @@ static void others_targets_do_not_exist_for_a_user(void **state)
 	assert_null(strstr(line, "201"));
 	free(line);
 	line = ask_as(WWW_DATA, WWW_DATA, 0, "{\"verb\":\"status\"}");
-	assert_non_null(strstr(line, "\"targets\":2,\"pools\":[\"www\"],\"refusals\":[],"));
+	assert_non_null(strstr(line, "\"targets\":2,\"pools\":[\"www\"],\"refusals\":[],\"entries\":[],"));
 	assert_non_null(strstr(line, "\"expected\":15"));
 	assert_null(strstr(line, "private"));
 	free(line);
