@@ -105,7 +105,7 @@ $(BUILD)/tests/bench/driver: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/bench/
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ -Wl,--start-group $^ -Wl,--end-group $(ALL_LIBS)
 
-bench: all $(BUILD)/tests/bench/driver ## what a sample, a target, an attach and a finish cost; three minutes
+bench: all $(BUILD)/tests/bench/driver ## what a sample, a target, an attach and a finish cost; two minutes
 	$(Q)BUILD=$(BUILD) tests/bench/run
 
 install: all ## into $(DESTDIR)$(PREFIX); a configuration that is there stays
