@@ -22,7 +22,7 @@ static const struct verb verbs[] = {
 	{"targets", cli_targets, "the processes the daemon samples, and what they serve now"},
 	{"top", cli_top, "the functions that took most time, of all the daemon samples"},
 	{"ctl", cli_ctl, "tell the daemon: reset, suspend, resume, rate, reload, attach, detach"},
-	{"help", cli_help, "this list"},
+	{"help", cli_help, "this list; help VERB: what that verb says of itself"},
 	{"version", cli_version, "the program's version"},
 };
 
@@ -34,11 +34,39 @@ static void print_verbs(FILE *file)
 		file);
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		fprintf(file, "  %-9s %s\n", verbs[i].name, verbs[i].summary);
-	fputs("\nEach verb explains itself: cbox-profd VERB --help\n", file);
+	fputs("\nEach verb explains itself: cbox-profd VERB --help\n"
+	      "\nexit status:\n"
+	      "  0  done                        4  no such process or pool, no PHP in it, no workers\n"
+	      "  1  failed; stderr says why     5  PHP, but of a version or build that can't be read\n"
+	      "  2  wrong command line          6  no daemon answers\n"
+	      "  3  not permitted\n",
+		file);
+}
+
+static const struct verb *find_verb(const char *name)
+{
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+		if (strcmp(name, verbs[i].name) == 0)
+			return &verbs[i];
+	}
+	return NULL;
+}
+
+static int refuse_verb(const char *name)
+{
+	fprintf(stderr, "cbox-profd: unknown verb \"%s\"; cbox-profd help lists them\n", name);
+	return EXIT_USAGE;
 }
 
 static int cli_help(int argc, char **argv)
 {
+	const struct verb *verb = argc > 1 ? find_verb(argv[1]) : NULL;
+	char help[] = "--help";
+
+	if (argc > 1 && !verb && strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-h") != 0)
+		return refuse_verb(argv[1]);
+	if (verb && verb->run != cli_help && verb->run != cli_version)
+		return verb->run(2, (char *[]){argv[1], help, NULL});
 	print_verbs(stdout);
 	return EXIT_OK;
 }
@@ -60,10 +88,6 @@ int main(int argc, char **argv)
 		name = "help";
 	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
 		name = "version";
-	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
-		if (strcmp(name, verbs[i].name) == 0)
-			return verbs[i].run(argc - 1, argv + 1);
-	}
-	fprintf(stderr, "cbox-profd: unknown verb \"%s\"; cbox-profd help lists them\n", name);
-	return EXIT_USAGE;
+	const struct verb *verb = find_verb(name);
+	return verb ? verb->run(argc - 1, argv + 1) : refuse_verb(name);
 }

@@ -18,6 +18,10 @@ int question_exit_status(int error)
 		return EXIT_NO_DAEMON;
 	case CLIENT_E_FORBIDDEN:
 		return EXIT_NO_PERMISSION;
+	case CLIENT_E_NOT_FOUND:
+		return EXIT_NO_TARGET;
+	case CLIENT_E_BAD_PATH:
+		return EXIT_USAGE;
 	default:
 		return EXIT_FAILED;
 	}
@@ -50,11 +54,9 @@ int question_ask(const struct question *question, const cJSON *request, cJSON **
 		r = daemon_client_ask(client, request, &result, &text, why, sizeof(why));
 	if (r != 0)
 		return cli_fail(question_exit_status(r), "%s", why);
-	*ret_result = NULL;
 	if (question->json)
 		puts(text);
-	else
-		*ret_result = TAKE(result);
+	*ret_result = TAKE(result);
 	return EXIT_OK;
 }
 

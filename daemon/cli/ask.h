@@ -45,8 +45,8 @@ struct question {
 /* {"verb": …} with the question's filters. NULL: no memory. */
 cJSON *question_request(const struct question *question, const char *verb);
 
-/* Asks over a connection of its own. EXIT_OK and *ret_result (printed already, and NULL, with
- * question->json); else a line on stderr and its exit status. */
+/* Asks over a connection of its own. EXIT_OK and *ret_result (printed already with question->json); else a
+ * line on stderr and its exit status. */
 int question_ask(const struct question *question, const cJSON *request, cJSON **ret_result);
 
 /* The exit status that goes with a CLIENT_E_* or negative errno. */

@@ -19,7 +19,7 @@ enum {
 	EXIT_FAILED = 1,        /* it was tried and did not work; the line on stderr says why */
 	EXIT_USAGE = 2,         /* the command line is wrong */
 	EXIT_NO_PERMISSION = 3, /* a capability, Yama, seccomp or the socket's mode stands in the way */
-	EXIT_NO_TARGET = 4,     /* no such process, or it is not PHP, or has no workers */
+	EXIT_NO_TARGET = 4,     /* no such process or pool, or it is not PHP, or has no workers */
 	EXIT_UNSUPPORTED = 5,   /* PHP, but a version or build that can't be read */
 	EXIT_NO_DAEMON = 6,     /* the socket is not there or does not answer */
 	EXIT_INTERRUPTED = 130,

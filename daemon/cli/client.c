@@ -24,6 +24,7 @@ struct daemon_client {
 	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 	uint64_t timeout_ns;
 	uint64_t deadline_ns; /* of the question under way */
+	bool greeted;
 	uint64_t last_id;
 	char server_version[32];
 	struct text received; /* what arrived and is not a finished line yet */
@@ -70,10 +71,18 @@ static bool wait_for(const struct daemon_client *client, short events)
 
 static int no_answer(const struct daemon_client *client, char *ret_why, size_t why_bytes)
 {
+	if (!client->greeted)
+		return fail(CLIENT_E_NO_DAEMON, ret_why, why_bytes,
+			"%s: somebody listens there and did not answer within %.3g s: a daemon that hangs, "
+			"or "
+			"another program; ss -lxp says which, restart it or name another socket with "
+			"--socket",
+			client->path, (double)client->timeout_ns / 1e9);
 	return fail(CLIENT_E_NO_DAEMON, ret_why, why_bytes,
-		"%s: the daemon did not answer within %" PRIu64
-		" s; systemctl status cbox-profd says how it is",
-		client->path, client->timeout_ns / 1000000000);
+		"%s: the daemon is there but did not answer within %.3g s: it hangs or has too much to do; "
+		"its "
+		"log may say why, or restart it",
+		client->path, (double)client->timeout_ns / 1e9);
 }
 
 static int send_all(
@@ -130,8 +139,10 @@ static int read_line(struct daemon_client *client, const char **ret_line, char *
 			text_append_bytes(received, buffer, (size_t)got);
 		else if (got == 0 || (errno != EAGAIN && errno != EINTR))
 			return fail(CLIENT_E_NO_DAEMON, ret_why, why_bytes,
-				"%s: the connection was closed before the answer; is the daemon stopping?",
-				client->path);
+				"%s: the connection was closed before the answer; %s", client->path,
+				client->greeted ? "is the daemon stopping?"
+						: "is the daemon stopping, or is this another program's "
+						  "socket?");
 		else if (errno == EAGAIN && !wait_for(client, POLLIN))
 			return no_answer(client, ret_why, why_bytes);
 		if (received->error < 0)
@@ -144,7 +155,9 @@ static int connect_to(const char *path, int *ret_fd, char *ret_why, size_t why_b
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 
 	if (strlen(path) >= sizeof(address.sun_path))
-		return fail(CLIENT_E_NO_DAEMON, ret_why, why_bytes, "%s: too long for a socket's path", path);
+		return fail(CLIENT_E_BAD_PATH, ret_why, why_bytes,
+			"%s: a socket's path has at most %zu bytes, this one has %zu", path,
+			sizeof(address.sun_path) - 1, strlen(path));
 	memcpy(address.sun_path, path, strlen(path) + 1);
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
@@ -157,11 +170,14 @@ static int connect_to(const char *path, int *ret_fd, char *ret_why, size_t why_b
 				path);
 		if (errno == EAGAIN)
 			return fail(CLIENT_E_NO_DAEMON, ret_why, why_bytes,
-				"%s: the daemon is there but accepts nobody; systemctl restart cbox-profd",
-				path);
+				"%s: the daemon is there but accepts nobody: it hangs; restart it", path);
+		if (errno == EPROTOTYPE)
+			return fail(CLIENT_E_NO_DAEMON, ret_why, why_bytes,
+				"%s: this is not cbox-profd's socket; name its own with --socket", path);
 		return fail(CLIENT_E_NO_DAEMON, ret_why, why_bytes,
-			"%s: no daemon answers there (%s); start it with systemctl start cbox-profd, "
-			"or name its socket with --socket",
+			"%s: no daemon answers there (%s); start it: systemctl start cbox-profd, or "
+			"cbox-profd "
+			"daemon; or name its socket with --socket",
 			path, strerror(errno));
 	}
 	*ret_fd = TAKE_FD(fd);
@@ -175,8 +191,11 @@ static int told_error(const cJSON *answer, char *ret_why, size_t why_bytes)
 	const cJSON *message = cJSON_GetObjectItemCaseSensitive(answer, "message");
 	const char *name = cJSON_IsString(error) ? error->valuestring : "an error without a name";
 
-	fail(0, ret_why, why_bytes, "the daemon refuses: %s: %s", name,
-		cJSON_IsString(message) ? message->valuestring : "(it does not say why)");
+	const char *words = cJSON_IsString(message) ? message->valuestring : "(it does not say why)";
+
+	if (strcmp(name, "not_found") == 0 || strcmp(name, "not_a_target") == 0)
+		return fail(CLIENT_E_NOT_FOUND, ret_why, why_bytes, "%s", words);
+	fail(0, ret_why, why_bytes, "the daemon refuses: %s: %s", name, words);
 	return strcmp(name, "forbidden") == 0 ? CLIENT_E_FORBIDDEN : CLIENT_E_REFUSED;
 }
 
@@ -204,6 +223,7 @@ static int greet(struct daemon_client *client, char *ret_why, size_t why_bytes)
 	{
 		speaks_1 |= cJSON_IsNumber(protocol) && protocol->valueint == 1;
 	}
+	client->greeted = true;
 	snprintf(client->server_version, sizeof(client->server_version), "%s", version->valuestring);
 	if (!speaks_1)
 		return fail(CLIENT_E_NO_DAEMON, ret_why, why_bytes,

@@ -23,6 +23,8 @@ enum {
 	CLIENT_E_NO_DAEMON = 1, /* nothing listens there, or it is not the daemon, or it doesn't answer */
 	CLIENT_E_FORBIDDEN,     /* the socket's mode, or the daemon, says no */
 	CLIENT_E_REFUSED,       /* the daemon understood, and the answer is an error */
+	CLIENT_E_NOT_FOUND,     /* the same, since the process, pool or unit is not there */
+	CLIENT_E_BAD_PATH,      /* no socket can have this path */
 };
 
 struct daemon_client;

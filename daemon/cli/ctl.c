@@ -37,13 +37,16 @@ static const struct action *find_action(const char *verb)
 	return NULL;
 }
 
-/* Takes the action's own argument. NULL, or what is allowed. Which rates are, the daemon's configuration
- * says. */
+/* Takes the action's own argument. NULL, or what is allowed. Which rates are, the daemon knows, whose
+ * configuration says it. */
 static const char *take_argument(
 	const struct action *action, const char *text, struct question *question, uint64_t *ret_rate_hz)
 {
 	if (strcmp(action->argument, "HZ") == 0)
-		return cli_take_count(text, ret_rate_hz);
+		return cli_take_count(text, ret_rate_hz)
+			       ? "a whole number of samples a second, from 1 to the configuration's "
+				 "sampling.max_rate (1000 where it says nothing)"
+			       : NULL;
 	return cli_take_pid(text, &question->pid);
 }
 
@@ -54,6 +57,20 @@ static int check_filters(const struct action *action, const struct question *que
 	if (question->pid > 0 && !action->pid)
 		return cli_usage_error("ctl", "%s knows no --pid", action->verb);
 	return CLI_GO_ON;
+}
+
+static void print_done(const struct action *action, const cJSON *result)
+{
+	uint64_t affected = answer_count(result, "affected");
+	const char *note = answer_string(result, "note");
+
+	if (!action->done)
+		printf("%s: the configuration was read again\n", action->verb);
+	else if (note[0])
+		printf("%s: %s\n", action->verb, note);
+	else
+		printf("%s: %" PRIu64 " %s %s\n", action->verb, affected,
+			affected == 1 ? "target" : "targets", action->done);
 }
 
 int cli_ctl(int argc, char **argv)
@@ -109,13 +126,7 @@ int cli_ctl(int argc, char **argv)
 	if (request && rate_hz > 0 && !json_add_count(request, "rate_hz", rate_hz))
 		return cli_fail(EXIT_FAILED, "no memory");
 	r = question_ask(&question, request, &result);
-	if (result && action->done) {
-		uint64_t affected = answer_count(result, "affected");
-
-		printf("%s: %" PRIu64 " %s %s\n", action->verb, affected,
-			affected == 1 ? "target" : "targets", action->done);
-	} else if (result) {
-		puts("reload: the configuration was read again");
-	}
+	if (r == EXIT_OK && !question.json)
+		print_done(action, result);
 	return r;
 }

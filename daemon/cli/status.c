@@ -21,6 +21,24 @@ static void print_pools(const cJSON *status)
 	}
 }
 
+/* The entries of pools: that find nothing, by their place in the file and their name. */
+static void print_entries(const cJSON *status)
+{
+	const cJSON *entry;
+	unsigned number = 0;
+
+	cJSON_ArrayForEach(entry, cJSON_GetObjectItemCaseSensitive(status, "entries"))
+	{
+		const char *pool = answer_string(entry, "pool");
+
+		number++;
+		if (answer_count(entry, "found") == 0)
+			printf("nothing   pool %u%s%s%s: %s: %s\n", number, pool[0] ? " (" : "", pool,
+				pool[0] ? ")" : "", answer_string(entry, "selects"),
+				answer_string(entry, "why"));
+	}
+}
+
 static void print_status(const cJSON *status)
 {
 	const cJSON *sampling = cJSON_GetObjectItemCaseSensitive(status, "sampling");
@@ -51,10 +69,10 @@ static void print_status(const cJSON *status)
 			(double)answer_count(metrics, "rss_bytes") / 1048576.0);
 	if (export_accounting_text(&accounting, &ticks) == 0)
 		printf("ticks     %s", ticks.bytes);
+	print_entries(status);
 	cJSON_ArrayForEach(refusal, cJSON_GetObjectItemCaseSensitive(status, "refusals"))
 	{
-		printf("refused   %" PRIu64 ": %s\n", answer_count(refusal, "pid"),
-			answer_string(refusal, "why"));
+		printf("refused   %s\n", answer_string(refusal, "why"));
 	}
 }
 
@@ -66,7 +84,8 @@ int cli_status(int argc, char **argv)
 		.verb = "status",
 		.arguments = "",
 		.summary = "Asks the daemon what it samples, what that costs, and which processes it could "
-			   "not attach.",
+			   "not attach,\n"
+			   "and which entries of pools: find nothing.",
 		CLI_OPTIONS(options),
 		.examples = "  cbox-profd status\n"
 			    "  cbox-profd status --json | jq .accounting\n",
@@ -79,7 +98,7 @@ int cli_status(int argc, char **argv)
 		return r;
 	_cleanup_(cJSON_Deletep) cJSON *request = question_request(&question, "status");
 	r = question_ask(&question, request, &status);
-	if (status)
+	if (r == EXIT_OK && !question.json)
 		print_status(status);
 	return r;
 }

@@ -16,7 +16,7 @@ static void print_target(const cJSON *target)
 
 	if (age_ns > 0)
 		snprintf(age, sizeof(age), "%.3f", (double)age_ns / 1e9);
-	printf("%8" PRIu64 "  %-12.12s %-9.9s %-9.9s %-9.9s %7.3g %9" PRIu64 " %9s  %s %s\n",
+	printf("%8" PRIu64 "  %-12.12s %-9.9s %-9.9s %-9.9s %7.4g %9" PRIu64 " %9s  %s %s\n",
 		answer_count(target, "pid"), answer_string(target, "pool"),
 		answer_string(target, "php_version"), answer_string(target, "sapi"), state,
 		(double)answer_count(target, "period_ns") / 1e6, answer_count(target, "requests_seen"), age,
@@ -25,14 +25,31 @@ static void print_target(const cJSON *target)
 		printf("%10strace %s\n", "", answer_string(target, "trace_id"));
 }
 
+static bool any_target(const cJSON *answer)
+{
+	return cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(answer, "targets")) > 0;
+}
+
+/* The answer to filters that nothing passes is an empty list: asks `top`, which names what there is. */
+static int tell_absent(const struct question *question)
+{
+	const struct question same = {
+		.socket = question->socket, .pool = question->pool, .pid = question->pid};
+	_cleanup_(cJSON_Deletep) cJSON *request = question_request(&same, "top"), *answer = NULL;
+
+	int r = question_ask(&same, request, &answer);
+	/* It may have come, or left what it did behind, in between. */
+	return r == EXIT_OK ? cli_fail(EXIT_NO_TARGET, "no process of that kind is sampled now") : r;
+}
+
 static void print_targets(const cJSON *answer)
 {
 	const cJSON *targets = cJSON_GetObjectItemCaseSensitive(answer, "targets"), *target;
 
-	if (cJSON_GetArraySize(targets) == 0) {
+	if (!any_target(answer)) {
 		puts("No process is sampled that you may see. cbox-profd status says which could not be "
-		     "attached;\n"
-		     "pools: in /etc/cbox-profd/cbox-profd.yaml says what is looked for.");
+		     "attached,\n"
+		     "and which entries of the daemon's configuration (pools:) find nothing.");
 		return;
 	}
 	printf("%8s  %-12s %-9s %-9s %-9s %7s %9s %9s  %s\n", "pid", "pool", "php", "sapi", "state",
@@ -67,7 +84,11 @@ int cli_targets(int argc, char **argv)
 		return r;
 	_cleanup_(cJSON_Deletep) cJSON *request = question_request(&question, "targets");
 	r = question_ask(&question, request, &targets);
-	if (targets)
+	if (r != EXIT_OK)
+		return r;
+	if ((question.pool || question.pid > 0) && !any_target(targets))
+		return tell_absent(&question);
+	if (!question.json)
 		print_targets(targets);
-	return r;
+	return EXIT_OK;
 }

@@ -92,26 +92,38 @@ static cJSON *top_request(const struct top_options *options)
 	return ok ? TAKE(request) : NULL;
 }
 
-/* Asks and prints one table, behind @before. */
-static int show(const struct top_options *options, const char *before)
+/* Asks, and makes the table; with --json the answer is printed as it is. */
+static int ask_table(const struct top_options *options, struct text *text)
 {
 	_cleanup_(cJSON_Deletep) cJSON *request = top_request(options), *answer = NULL;
-	_cleanup_text_ struct text text = {0};
 
 	int r = question_ask(&options->question, request, &answer);
-	if (!answer)
-		return r;
-	if (table_text(answer, options->order, &text) < 0)
+	if (r == EXIT_OK && !options->question.json && table_text(answer, options->order, text) < 0)
 		return cli_fail(EXIT_FAILED, "no memory");
+	return r;
+}
+
+static void print(const char *before, const struct text *text)
+{
 	fputs(before, stdout);
-	fputs(text.bytes, stdout);
+	if (text->bytes)
+		fputs(text->bytes, stdout);
 	fflush(stdout);
-	return EXIT_OK;
+}
+
+static int show_once(const struct top_options *options)
+{
+	_cleanup_text_ struct text text = {0};
+
+	int r = ask_table(options, &text);
+	print("", &text);
+	return r;
 }
 
 /* Shows again and again until a signal to end comes. An error ends it too, after the screen is restored. */
 static int show_live(const struct top_options *options)
 {
+	_cleanup_text_ struct text first = {0};
 	sigset_t ends, before;
 
 	sigemptyset(&ends);
@@ -124,21 +136,23 @@ static int show_live(const struct top_options *options)
 		return cli_fail(EXIT_FAILED, "signals can't be waited for: %s", strerror(errno));
 
 	/* A failure before the first table is better told on the terminal as it is. */
-	int r = show(options, "");
+	int r = ask_table(options, &first);
 	if (r != EXIT_OK)
 		return r;
-	fputs(SCREEN_ENTER, stdout);
-	do {
-		r = show(options, SCREEN_CLEAR);
-		struct pollfd pollfd = {.fd = signals, .events = POLLIN};
-		if (r == EXIT_OK && poll(&pollfd, 1, REFRESH_MS) != 0)
-			break;
-	} while (r == EXIT_OK);
+	struct pollfd pollfd = {.fd = signals, .events = POLLIN};
+	print(SCREEN_ENTER SCREEN_CLEAR, &first);
+	while (r == EXIT_OK && poll(&pollfd, 1, REFRESH_MS) == 0) {
+		_cleanup_text_ struct text text = {0};
+
+		r = ask_table(options, &text);
+		if (r == EXIT_OK)
+			print(SCREEN_CLEAR, &text);
+	}
 	fputs(SCREEN_LEAVE, stdout);
 	fflush(stdout);
 	/* What was said on the other screen is gone with it: said again, or it was a passing failure. */
 	if (r != EXIT_OK)
-		r = show(options, "");
+		r = show_once(options);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return r;
 }
@@ -175,6 +189,6 @@ int cli_top(int argc, char **argv)
 	if (r != CLI_GO_ON)
 		return r;
 	if (top.once || top.question.json || !isatty(STDOUT_FILENO))
-		return show(&top, "");
+		return show_once(&top);
 	return show_live(&top);
 }

@@ -382,7 +382,10 @@ static void detach_by_order(struct scout *scout, struct order *order)
 	} else {
 		order->error = ORDER_E_REFUSED;
 	}
-	if (after.configured > 0)
+	if (after.total > 0 && order->affected > 0)
+		say(order, "process %d: %zu let go; what else selects the others keeps them, as %s",
+			order->pid, order->affected, after.pool);
+	else if (after.configured > 0)
 		say(order,
 			"process %d: the configuration selects it, as %s; take it out of pools:, or ctl "
 			"suspend "

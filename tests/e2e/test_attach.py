@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from support import balance, cli, load, php_builds, proc, wait
+from support.fpm import Pool
 
 # The same work three times in often() and once in seldom(): three quarters and one quarter, on a busy machine too.
 SHARES = """
@@ -339,3 +340,25 @@ def test_a_process_can_be_attached_to_a_running_daemon_and_let_go(daemon, place)
         wait.until(lambda: balance.looked(daemon.target(process.pid)["accounting"]) > 10, "samples")
         cli.ok("ctl", "detach", process.pid, "--socket", daemon.socket)
         wait.until(lambda: daemon.target(process.pid) is None, "it to be let go")
+
+
+def test_an_order_renames_nothing_that_the_configuration_selects(fpm, daemon):
+    worker = fpm.workers()[0]
+    for pid in (worker, fpm.pid):
+        said = cli.ok("ctl", "attach", pid, "--pool", "mine", "--socket", daemon.socket).stdout
+        assert said == f"attach: process {pid}: already sampled as m1; nothing changed\n"
+    assert {target["pool"] for target in daemon.targets()} == {"m1"}
+    done = cli.run("ctl", "detach", worker, "--socket", daemon.socket)
+    assert done.returncode == cli.EXIT_FAILED and "the configuration selects it, as m1" in done.stderr
+
+
+def test_an_order_for_a_master_takes_up_the_workers_that_nothing_else_selects(make_fpm, make_daemon):
+    fpm = make_fpm(pools=[Pool("shop", workers=2), Pool("blog", workers=1)])
+    daemon = make_daemon(pools=[{"fpm_pool": "shop"}])
+    wait.until(lambda: len(daemon.targets(pool="shop")) >= 2, "the shop's workers")
+    said = cli.ok("ctl", "attach", fpm.pid, "--socket", daemon.socket).stdout
+    assert said == f"attach: process {fpm.pid}: 1 of its workers added; 2 were sampled already and stay as they are\n"
+    assert [target["pid"] for target in daemon.targets(pool="blog")] == fpm.workers("blog")
+    said = cli.ok("ctl", "detach", fpm.pid, "--socket", daemon.socket).stdout
+    assert said == f"detach: process {fpm.pid}: 1 let go; what else selects the others keeps them, as shop\n"
+    assert daemon.targets(pool="blog") == []

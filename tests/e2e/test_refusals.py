@@ -183,8 +183,39 @@ def test_verbs_that_talk_to_a_daemon_say_when_there_is_none(arguments, place):
     assert str(place / "none.sock") in done.stderr and done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("arguments", [("targets",), ("top", "--once"), ("ctl", "suspend"), ("targets", "--json")], ids=" ".join)
+def test_a_pool_that_is_not_there_is_named_with_those_that_are(arguments, daemon):
+    done = cli.run(*arguments, "--pool", "nosuch", "--socket", daemon.socket)
+    assert done.returncode == cli.EXIT_NO_TARGET
+    assert done.stderr == 'cbox-profd: no pool "nosuch"; there are: m1\n'
+
+
+@pytest.mark.parametrize("arguments", [("targets", "--pid"), ("top", "--once", "--pid"), ("ctl", "suspend", "--pid"),
+                                       ("ctl", "detach"), ("ctl", "attach")], ids=" ".join)
+def test_a_process_that_is_not_there_has_one_exit_status(arguments, daemon):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    done = cli.run(*arguments, gone.pid, "--socket", daemon.socket)
+    assert done.returncode == cli.EXIT_NO_TARGET
+    assert f"process {gone.pid}" in done.stderr
+
+
+def test_status_names_the_entries_that_find_nothing_and_why(fpm, make_daemon):
+    daemon = make_daemon(fpm, attached=False, pools=[
+        {"master_pid": fpm.pid}, {"pid_file": "/nonexistent.pid"}, {"name": "shop", "fpm_pool": "no-such-pool"},
+        {"master_pid": 1}])
+    daemon.until_attached(fpm.workers())
+    assert [entry["found"] for entry in daemon.ask("status")["entries"]] == [4, 0, 0, 0]
+    text = cli.ok("status", "--socket", daemon.socket).stdout
+    assert "nothing   pool 2: /nonexistent.pid: No such file or directory\n" in text
+    assert "nothing   pool 3 (shop): fpm_pool no-such-pool: no worker of such a pool is there" in text
+    assert "nothing   pool 4: process 1: it is no PHP-FPM master\n" in text
+    assert "pool 1" not in text
+
+
 WRONG = ["", "dance", "dump", "dump 1 2", "attach 1 --rate fast", "attach 1 --format xml", "attach 1 --duration -3s",
-         "ctl", "ctl dance", "status --no-such-option"]
+         "attach 1 --duration 10", "attach 1 --rate 100 --period 10ms", "attach 1 --json --format folded",
+         "ctl", "ctl dance", "ctl rate 0", "status --no-such-option", "help dance", "status --socket /" + 120 * "x"]
 
 
 @pytest.mark.parametrize("arguments", WRONG)
@@ -194,7 +225,15 @@ def test_a_wrong_command_line_is_named(arguments):
     assert done.stderr.strip()
 
 
-@pytest.mark.parametrize("verb", ["daemon", "attach", "dump", "status", "targets", "top", "ctl", "doctor"])
+VERBS = ("daemon", "attach", "dump", "status", "targets", "top", "ctl", "doctor")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_of_a_verb_is_what_the_verb_says(verb):
+    assert cli.ok("help", verb).stdout == cli.ok(verb, "--help").stdout
+
+
+@pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_explains_itself_with_an_example(verb):
     done = cli.ok(verb, "--help")
     assert f"cbox-profd {verb}" in done.stdout
@@ -203,7 +242,7 @@ def test_every_verb_explains_itself_with_an_example(verb):
 
 def test_the_program_lists_its_verbs():
     text = cli.ok("--help").stdout
-    for verb in ("daemon", "attach", "dump", "status", "targets", "top", "ctl", "doctor"):
+    for verb in VERBS:
         assert f"{verb} " in text
     assert (cli.ROOT / "VERSION").read_text().strip() in cli.ok("--version").stdout
 
