@@ -119,6 +119,8 @@ static int check_target(struct session_options *session)
 	_cleanup_(php_process_closep) struct php_process *process = NULL;
 	char why[512] = "";
 
+	if (process_is_kernel_thread(session->pid))
+		return cli_fail(EXIT_NO_TARGET, "process %d: it is a kernel thread, not PHP", session->pid);
 	session->is_master = process_is_master(session->pid);
 	int r = php_process_open(session->pid, &no_names, &process, why, sizeof(why));
 	if (r == 0 || r == PHP_BINARY_E_NOT_STARTED)

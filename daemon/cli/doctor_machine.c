@@ -30,7 +30,8 @@ static void check_capability(struct report *report, const struct refusal_facts *
 		report_add(report, "capability", CHECK_FAIL, EXIT_NO_PERMISSION,
 			"run as root, or give it to the program: setcap cap_sys_ptrace+ep FILE; in a "
 			"container: --cap-add SYS_PTRACE",
-			"CAP_SYS_PTRACE is not effective (uid %u): other users' processes can't be read",
+			"CAP_SYS_PTRACE is not effective (uid %u): own PHP scripts can be read, other users' "
+			"processes and FPM workers can't",
 			geteuid());
 }
 
@@ -142,12 +143,11 @@ static void check_daemon(struct report *report, const char *socket_path)
 		report_add(report, "daemon", CHECK_OK, 0, "", "cbox-profd %s answers at %s",
 			daemon_client_server_version(client), socket_path);
 	else
-		report_add(report, "daemon", CHECK_NOTE, 0,
-			"attach, dump and doctor work without; for the others: systemctl start cbox-profd",
-			"%s", why);
+		report_add(report, "daemon", CHECK_NOTE, 0, "attach, dump and doctor work without it", "%s",
+			why);
 }
 
-static void check_masters(struct report *report)
+static void check_masters(struct report *report, const struct refusal_facts *facts)
 {
 	_cleanup_(discovery_freep) struct discovery *discovery = NULL;
 	const struct selector all = {.kind = SELECT_FPM_POOL, .pattern = "*"};
@@ -169,7 +169,12 @@ static void check_masters(struct report *report)
 		snprintf(list + length, sizeof(list) - length, "%s%d", masters > 1 ? " " : "",
 			workers[i].master_pid);
 	}
-	if (masters == 0)
+	if (masters == 0 && facts->has_ptrace_capability != 1)
+		report_add(report, "php-fpm", CHECK_NOTE, 0, "",
+			"not known: without CAP_SYS_PTRACE it can't be seen which program other users' "
+			"processes "
+			"run");
+	else if (masters == 0)
 		report_add(report, "php-fpm", CHECK_NOTE, 0,
 			"start PHP-FPM, or send it a request (pm = ondemand has no workers before the first)",
 			"no PHP-FPM worker is seen");
@@ -190,5 +195,5 @@ void doctor_check_machine(struct report *report, const char *socket_path)
 	check_proc(report);
 	check_realtime(report);
 	check_daemon(report, socket_path);
-	check_masters(report);
+	check_masters(report, &facts);
 }

@@ -22,6 +22,11 @@ static bool check_exists(struct report *report, pid_t pid, struct discovered *re
 			"there is no such process as %d, or it has ended", pid);
 		return false;
 	}
+	if (process_is_kernel_thread(pid)) {
+		report_add(report, "process", CHECK_FAIL, EXIT_NO_TARGET,
+			"name a php-fpm worker or master, or a php process", "%d is a kernel thread", pid);
+		return false;
+	}
 	report_add(report, "process", CHECK_OK, 0, "", "%d is there; its uid is %u, ours is %u", pid,
 		ret_identity->uid, geteuid());
 	return true;
@@ -62,21 +67,6 @@ static void check_workers(struct report *report, pid_t pid)
 		report_add(report, "workers", CHECK_OK, 0, "", "an FPM master with %zu:%s", count, list);
 }
 
-static const char *remedy_of(int error)
-{
-	switch (process_exit_status(error)) {
-	case EXIT_NO_PERMISSION:
-		return "see the line; the checks above say more";
-	case EXIT_UNSUPPORTED:
-		return "use a PHP this program knows, or a newer cbox-profd; docs/INTERNALS.md says how "
-		       "versions differ";
-	case EXIT_NO_TARGET:
-		return "name a php-fpm worker or master, or a php process";
-	default:
-		return "try again in a moment";
-	}
-}
-
 static struct php_process *check_php(struct report *report, pid_t pid, const struct frame_names *names)
 {
 	static const char *const sources[] = {
@@ -89,7 +79,7 @@ static struct php_process *check_php(struct report *report, pid_t pid, const str
 
 	int r = php_process_open(pid, names, &process, why, sizeof(why));
 	if (r != 0) {
-		report_add(report, "php", CHECK_FAIL, process_exit_status(r), remedy_of(r), "%s", why);
+		report_add(report, "php", CHECK_FAIL, process_exit_status(r), "", "%s", why);
 		return NULL;
 	}
 	const struct php_binary *binary = php_process_binary(process);

@@ -283,5 +283,7 @@ int cli_dump(int argc, char **argv)
 	const char *allowed = cli_take_pid(argv[first], &pid);
 	if (allowed)
 		return cli_usage_error("dump", "\"%s\": must be %s", argv[first], allowed);
+	if (process_is_kernel_thread(pid))
+		return cli_fail(EXIT_NO_TARGET, "process %d: it is a kernel thread, not PHP", pid);
 	return process_is_master(pid) ? dump_workers(pid, json) : dump_process(pid, json);
 }

@@ -8,6 +8,7 @@
 #include "daemon/cli/cli.h"
 #include "daemon/cli/process.h"
 #include "daemon/sampling/fpm_master.h"
+#include "daemon/sampling/proc_read.h"
 
 static bool is_permission(int error)
 {
@@ -37,6 +38,13 @@ int process_exit_status(int error)
 	default:
 		return EXIT_FAILED;
 	}
+}
+
+bool process_is_kernel_thread(pid_t pid)
+{
+	struct proc_identity identity;
+
+	return proc_identify(pid, &identity) == 0 && identity.is_kernel_thread;
 }
 
 bool process_is_master(pid_t pid)

@@ -15,6 +15,9 @@
 /* The exit status that goes with an error of php_process_open(). */
 int process_exit_status(int error);
 
+/* It runs no program at all: there is nothing to read. */
+bool process_is_kernel_thread(pid_t pid);
+
 /* Is it an FPM master? */
 bool process_is_master(pid_t pid);
 

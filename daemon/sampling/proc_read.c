@@ -16,12 +16,15 @@
 
 #include "symbols/cleanup.h"
 
+#define FLAG_KERNEL_THREAD 0x00200000ul /* PF_KTHREAD, include/linux/sched.h */
+
 enum {
 	STAT_BYTES = 1024,   /* 52 numbers and a name of at most 64 bytes */
 	STATUS_BYTES = 4096, /* Uid stands in the first ten lines, before the lists of any length */
 	PROC_PATH_BYTES = 48,
 	STAT_FIELD_STATE = 3, /* numbered as proc_pid_stat(5) does */
 	STAT_FIELD_PARENT = 4,
+	STAT_FIELD_FLAGS = 9,
 	STAT_FIELD_START_TIME = 22,
 };
 
@@ -78,6 +81,8 @@ static int parse_stat(const char *text, struct proc_identity *identity)
 			return -ESRCH;
 		if (number == STAT_FIELD_PARENT)
 			identity->parent_pid = (pid_t)strtol(field, NULL, 10);
+		if (number == STAT_FIELD_FLAGS)
+			identity->is_kernel_thread = (strtoul(field, NULL, 10) & FLAG_KERNEL_THREAD) != 0;
 		if (number == STAT_FIELD_START_TIME)
 			identity->start_time_ticks = strtoull(field, NULL, 10);
 		field = strchr(field, ' ');

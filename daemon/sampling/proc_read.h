@@ -17,6 +17,7 @@ struct proc_identity {
 	pid_t parent_pid;
 	uint64_t start_time_ticks; /* since boot, in clock ticks: field 22 of /proc/PID/stat */
 	uid_t uid;                 /* effective */
+	bool is_kernel_thread;     /* PF_KTHREAD among the flags, field 9 */
 };
 
 /* 0, or -ESRCH when there is no such process or it is dead and only waits to be reaped. */

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What can't be read is refused with one line that names the cause and the remedy, and a fitting status (Must show 9)."""
+import os
 import shutil
 import subprocess
 import sys
@@ -156,6 +157,43 @@ def test_doctor_names_the_missing_capability(fpm, nobodys_binary):
     assert "CAP_SYS_PTRACE" in done.stdout + done.stderr
 
 
+def test_doctor_says_of_an_own_script_that_it_can_be_read_though_the_capability_is_missing(nobodys_binary, place):
+    script = place / "own.php"
+    script.write_text("<?php sleep(60);")
+    with subprocess.Popen([*AS_NOBODY, php_builds.DEBIAN.cli, script]) as process:
+        try:
+            wait.until(lambda: "php" in os.readlink(f"/proc/{process.pid}/exe"), "PHP to have started")
+            wait.until(lambda: run_as(AS_NOBODY, nobodys_binary, "dump", process.pid).returncode == 0, "PHP to be ready")
+            done = run_as(AS_NOBODY, nobodys_binary, "doctor", process.pid)
+        finally:
+            process.kill()
+    assert done.returncode == 0, done.stdout
+    assert "note  capability" in done.stdout and "FAIL" not in done.stdout
+    assert "Nothing stands in the way" in done.stdout
+
+
+def test_doctor_without_the_capability_does_not_say_that_there_are_no_workers(fpm, nobodys_binary):
+    done = run_as(AS_NOBODY, nobodys_binary, "doctor")
+    assert done.returncode == cli.EXIT_NO_PERMISSION
+    assert "no PHP-FPM worker" not in done.stdout and "php-fpm      not known: without CAP_SYS_PTRACE" in done.stdout
+
+
+def kernel_thread():
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        fields = stat.read_text(errors="replace").rsplit(")", 1)[1].split()
+        if int(fields[6]) & 0x00200000:  # PF_KTHREAD
+            return int(stat.parent.name)
+    return None
+
+
+@pytest.mark.skipif(kernel_thread() is None, reason="no kernel thread is seen in this pid namespace")
+@pytest.mark.parametrize("verb", ["doctor", "attach", "dump"])
+def test_a_kernel_thread_is_called_one(verb):
+    done = cli.run(verb, kernel_thread())
+    assert done.returncode == cli.EXIT_NO_TARGET
+    assert "kernel thread" in done.stdout + done.stderr
+
+
 def test_doctor_names_seccomp(fpm):
     done = cli.run("doctor", fpm.workers()[0], prefix=WITHOUT_READV)
     assert done.returncode == cli.EXIT_NO_PERMISSION
@@ -225,15 +263,15 @@ def test_a_wrong_command_line_is_named(arguments):
     assert done.stderr.strip()
 
 
-VERBS = ("daemon", "attach", "dump", "status", "targets", "top", "ctl", "doctor")
+ALL_VERBS = ("daemon", "attach", "dump", "status", "targets", "top", "ctl", "doctor")
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", ALL_VERBS)
 def test_help_of_a_verb_is_what_the_verb_says(verb):
     assert cli.ok("help", verb).stdout == cli.ok(verb, "--help").stdout
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", ALL_VERBS)
 def test_every_verb_explains_itself_with_an_example(verb):
     done = cli.ok(verb, "--help")
     assert f"cbox-profd {verb}" in done.stdout
@@ -242,7 +280,7 @@ def test_every_verb_explains_itself_with_an_example(verb):
 
 def test_the_program_lists_its_verbs():
     text = cli.ok("--help").stdout
-    for verb in VERBS:
+    for verb in ALL_VERBS:
         assert f"{verb} " in text
     assert (cli.ROOT / "VERSION").read_text().strip() in cli.ok("--version").stdout
 
