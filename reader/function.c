@@ -393,7 +393,7 @@ static int name_frame(struct naming *naming, size_t index, struct frame *ret_fra
 	struct op_entry op;
 
 	if (!(entry->flags & FUNCTION_IS_INTERNAL) && entry->function_name == 0 && entry->opcodes != 0) {
-		bool outermost = index + 1 == naming->stack->count;
+		bool outermost = naming->stack->whole && index + 1 == naming->stack->count;
 		uint8_t include_kind = include_kind_of(naming, index);
 
 		if (!(entry->flags & FUNCTION_IS_NAMED) || entry->op_kind != include_kind ||

@@ -3,6 +3,9 @@
  * PHP's names are byte strings of any encoding and may hold NULs: an anonymous class is called
  * "class@anonymous", NUL, and where it was declared; PHP prints up to the NUL, and so does this. Everything
  * that leaves here is valid UTF-8, so that no export has to wonder.
+ *
+ * Of a long string no more is read than is kept: a thousand names of 60,000 bytes must not use up what one
+ * look may read.
  */
 #include "reader/function_text.h"
 
@@ -67,12 +70,16 @@ static void append(const uint8_t *bytes, size_t count, char *text, size_t size)
 	}
 }
 
-/* The bytes of a zend_string up to its first NUL. */
-static int string_bytes(struct view *view, const struct layout *layout, remote_addr string,
-	const uint8_t **ret_bytes, size_t *ret_count)
+/* Which part of a string is wanted where it is longer than that. */
+enum part { ITS_BEGINNING, ITS_END };
+
+/* The bytes of a zend_string, at most @max of them, up to their first NUL. */
+static int string_bytes(struct view *view, const struct layout *layout, remote_addr string, enum part part,
+	size_t max, const uint8_t **ret_bytes, size_t *ret_count)
 {
 	struct remote_span span = function_text_span(layout, string);
 	const uint8_t *found = plausible_address(string) ? view_at(view, span.addr, span.bytes) : NULL;
+	size_t first = 0, count;
 	uint64_t length;
 
 	if (!found)
@@ -80,13 +87,17 @@ static int string_bytes(struct view *view, const struct layout *layout, remote_a
 	length = load_u64(found + layout->str_len);
 	if (length > FUNCTION_TEXT_MAX_REMOTE_BYTES)
 		return REMOTE_E_FAULT;
-	if (layout->str_val + length > span.bytes) {
-		found = view_at(view, string, layout->str_val + length);
+	count = length < max ? length : max;
+	if (part == ITS_END)
+		first = length - count;
+	found += layout->str_val + first;
+	if (layout->str_val + first + count > span.bytes) {
+		found = view_at(view, string + layout->str_val + first, count);
 		if (!found)
 			return view_error(view);
 	}
-	*ret_bytes = found + layout->str_val;
-	*ret_count = strnlen((const char *)*ret_bytes, length);
+	*ret_bytes = found;
+	*ret_count = strnlen((const char *)found, count);
 	return 0;
 }
 
@@ -95,7 +106,7 @@ int function_text_append(
 {
 	const uint8_t *bytes = NULL;
 	size_t count = 0;
-	int r = string_bytes(view, layout, string, &bytes, &count);
+	int r = string_bytes(view, layout, string, ITS_BEGINNING, size, &bytes, &count);
 
 	if (r != 0)
 		return r;
@@ -108,7 +119,8 @@ int function_text_tail(
 {
 	const uint8_t *bytes = NULL;
 	size_t count = 0, needed = 0;
-	int r = string_bytes(view, layout, string, &bytes, &count);
+	/* Behind a beginning that is cut off anyway, be it in the middle of a character. */
+	int r = string_bytes(view, layout, string, ITS_END, size + UTF8_MAX_CHARACTER_BYTES, &bytes, &count);
 
 	if (r != 0)
 		return r;

@@ -35,6 +35,7 @@ struct php_process {
 
 	remote_addr stack_page; /* the main span that the next refresh will read */
 	size_t stack_bytes;
+	struct stack_pages stack_pages;
 
 	bool stack_torn; /* the last one was torn before anything but the stack was looked at */
 };
@@ -102,6 +103,7 @@ void php_process_close(struct php_process *process)
 	if (process->requests)
 		request_reader_free(process->requests);
 	function_cache_free(process->functions);
+	stack_pages_deinit(&process->stack_pages);
 	view_free(process->view);
 	if (process->binary)
 		php_binary_free(process->binary);
@@ -146,10 +148,18 @@ static void predict_stack(struct php_process *process, const struct raw_stack *s
 }
 
 /* Is the result of a part worth another snapshot? Memory that makes no sense may have been caught in motion.
- */
+ * What is too much to be read (VIEW_E_FULL) still is a moment later. */
 static bool may_pass(int r)
 {
-	return r == VIEW_E_TORN || r == VIEW_E_FULL || r == REMOTE_E_FAULT || r == STACK_E_CORRUPT;
+	return r == VIEW_E_TORN || r == REMOTE_E_FAULT || r == STACK_E_CORRUPT;
+}
+
+/* What to answer when @r is what the last part said. */
+static int answer_of(int r)
+{
+	if (r == REMOTE_E_GONE || r == -ESRCH)
+		return PHP_PROCESS_E_GONE;
+	return may_pass(r) || r == VIEW_E_FULL ? PHP_PROCESS_E_UNREADABLE : r;
 }
 
 static int read_request(struct php_process *process, struct php_sample *sample)
@@ -172,6 +182,7 @@ static int name_frames(struct php_process *process, const struct raw_stack *stac
 	sample->count = named.count;
 	sample->omitted = named.omitted;
 	sample->omitted_after = named.omitted_after;
+	sample->omitted_at_least = stack->omitted_at_least;
 	return 0;
 }
 
@@ -189,7 +200,7 @@ static int take_snapshot(struct php_process *process, unsigned which, struct php
 	process->stack_torn = false;
 	if (refreshed != 0 && refreshed != VIEW_E_TORN)
 		return refreshed;
-	walked = stack_walk(process->view, layout, stack);
+	walked = stack_walk(process->view, layout, &process->stack_pages, stack);
 	predict_stack(process, stack);
 	process->stack_torn = refreshed == VIEW_E_TORN || walked == VIEW_E_TORN;
 	if (refreshed != 0)
@@ -231,6 +242,7 @@ static void keep_agreed(struct raw_stack *newer, const struct raw_stack *older)
 	memmove(newer->frames, newer->frames + newer->count - agreed, agreed * sizeof(newer->frames[0]));
 	newer->count = agreed;
 	newer->omitted = newer->omitted_after = 0;
+	newer->omitted_at_least = false;
 }
 
 /* The sample of a process that moved in every snapshot. */
@@ -240,6 +252,7 @@ static int sample_torn(struct php_process *process, unsigned last, struct php_sa
 	int r;
 
 	sample->count = sample->omitted = sample->omitted_after = 0;
+	sample->omitted_at_least = false;
 	/* What is read from here on was there before the target moved and still is: frames that did not
 	 * return, functions that they run. */
 	r = view_refresh(process->view, 0, 0);
@@ -258,6 +271,8 @@ static int sample_torn(struct php_process *process, unsigned last, struct php_sa
 
 int php_process_sample(struct php_process *process, struct php_sample *ret_sample)
 {
+	uint64_t cost_before = view_cost_bytes(process->view);
+	unsigned last = 0;
 	bool moved = false;
 	int r = 0;
 
@@ -265,21 +280,20 @@ int php_process_sample(struct php_process *process, struct php_sample *ret_sampl
 	stacks[0].whole = stacks[1].whole = false;
 	for (unsigned attempt = 0; attempt <= PHP_PROCESS_MAX_RETRIES; attempt++) {
 		ret_sample->retries = attempt;
-		r = take_snapshot(process, attempt % 2, ret_sample);
-		if (!may_pass(r))
+		last = attempt % 2;
+		r = take_snapshot(process, last, ret_sample);
+		moved = moved || r == VIEW_E_TORN;
+		if (!may_pass(r) || view_cost_bytes(process->view) - cost_before > PHP_PROCESS_MAX_COST_BYTES)
 			break;
 		/* It moves faster than it can be read: from here on, read it from where it can't run
 		 * meanwhile. */
 		if (r == VIEW_E_TORN)
 			placement_join(activity_read_cpu(process->activity));
-		moved = moved || r == VIEW_E_TORN;
 	}
 	placement_leave();
 	if (moved && may_pass(r))
-		r = sample_torn(process, PHP_PROCESS_MAX_RETRIES % 2, ret_sample);
-	if (r == REMOTE_E_GONE || r == -ESRCH)
-		return PHP_PROCESS_E_GONE;
-	return may_pass(r) ? PHP_PROCESS_E_UNREADABLE : r;
+		r = sample_torn(process, last, ret_sample);
+	return answer_of(r);
 }
 
 int php_process_counters(struct php_process *process, struct counters *ret_counters)
@@ -293,7 +307,5 @@ int php_process_counters(struct php_process *process, struct counters *ret_count
 		if (r != VIEW_E_TORN)
 			break;
 	}
-	if (r == REMOTE_E_GONE)
-		return PHP_PROCESS_E_GONE;
-	return may_pass(r) ? PHP_PROCESS_E_UNREADABLE : r;
+	return answer_of(r);
 }

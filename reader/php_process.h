@@ -19,6 +19,8 @@
 
 /* Snapshots tried again at once before a sample counts as torn. */
 #define PHP_PROCESS_MAX_RETRIES 9
+/* What a sample may have cost (view_cost_bytes()) for another snapshot to be tried: some 2 ms of reading. */
+#define PHP_PROCESS_MAX_COST_BYTES (16u << 20)
 
 enum {
 	PHP_PROCESS_E_IDLE = 64,  /* no PHP function on its stack: between requests, or PHP itself is at work
@@ -32,7 +34,8 @@ struct php_sample {
 	struct frame frames[STACK_MAX_FRAMES]; /* leaf first */
 	size_t count;
 	size_t omitted, omitted_after; /* see struct raw_stack */
-	unsigned retries;              /* snapshots taken beyond the first */
+	bool omitted_at_least;
+	unsigned retries; /* snapshots taken beyond the first */
 	struct request request;
 };
 

@@ -10,13 +10,19 @@
 #include <stdint.h>
 
 #include "symbols/layout.h"
+#include "reader/stack_pages.h"
 #include "reader/view.h"
 
 /* The frames kept of one stack. A deeper one keeps the innermost and outermost halves. */
 #define STACK_MAX_FRAMES 1024
-/* The frames walked before a stack is taken for corrupt: PHP code that recurses deeper runs out of its own
- * memory_limit (128 MiB / 96 bytes a frame) long before. */
-#define STACK_MAX_WALK 1000000
+/* What is walked frame by frame: 20,000 frames of the usual 96 bytes. Of a deeper stack the frames in between
+ * are not looked at; what is known of them is that they are there. */
+#define STACK_MAX_WALKED_BYTES (2u << 20)
+#define STACK_MAX_WALKED_PAGES 64
+#define STACK_MAX_WALK 25000 /* frames, wherever they lie */
+/* What a walk may read beyond what was predicted. The view allows more, for what comes after the walk. */
+#define STACK_MAX_FETCHES 1024
+#define STACK_MAX_FETCHED_BYTES (4u << 20)
 
 enum {
 	STACK_E_IDLE = 32, /* current_execute_data is 0 */
@@ -38,14 +44,18 @@ struct raw_stack {
 	struct raw_frame frames[STACK_MAX_FRAMES]; /* leaf first */
 	size_t count;
 	size_t omitted;       /* frames left out of the middle */
-	size_t omitted_after; /* index in frames[] behind which they are left out */
-	size_t used_bytes;    /* of the innermost VM stack page: what to predict next time */
-	bool whole;           /* the walk reached the outer end */
-	remote_addr page;     /* EG(vm_stack): where the innermost page starts */
+	size_t omitted_after; /* index in frames[] behind which they are left out; the last one: the outer end
+				 could not be reached */
+	bool omitted_at_least; /* there are more of them: too many to be walked */
+	size_t used_bytes;     /* of the innermost VM stack page: what to predict next time */
+	bool whole;            /* the outer end was reached */
+	remote_addr page;      /* EG(vm_stack): where the innermost page starts */
 };
 
-/* Walks from EG(current_execute_data) as @view's guard words have it. 0, STACK_E_*, VIEW_E_TORN (also if the
- * frames are not the same in both copies of the main span), REMOTE_E_*, negative errno. On any but 0 and
- * STACK_E_IDLE,
+/* Walks from EG(current_execute_data) as @view's guard words have it. @pages is the target's. A stack too
+ * deep to be walked is no error: it has its two ends, or at least the inner one. 0, STACK_E_*, VIEW_E_TORN
+ * (also if the frames are not the same in both copies of the main span), REMOTE_E_*, negative errno. On any
+ * but 0 and STACK_E_IDLE,
  * @ret_stack holds the frames that were reached. */
-int stack_walk(struct view *view, const struct layout *layout, struct raw_stack *ret_stack);
+int stack_walk(struct view *view, const struct layout *layout, struct stack_pages *pages,
+	struct raw_stack *ret_stack);

@@ -51,6 +51,8 @@ struct view {
 
 	struct arena arena;
 	size_t follow_up_bytes;
+	unsigned follow_ups;
+	uint64_t cost_bytes; /* of its life */
 
 	struct prediction exact, lasting;
 };
@@ -125,6 +127,15 @@ bool view_stood_still(const struct view *view)
 bool view_has(const struct view *view, remote_addr addr, size_t bytes)
 {
 	return look_up(view, addr, bytes) != NULL;
+}
+
+static int read_spans(
+	struct view *view, const struct remote_span *spans, size_t count, size_t *ret_failed_span)
+{
+	view->cost_bytes += VIEW_CALL_COST_BYTES;
+	for (size_t i = 0; i < count; i++)
+		view->cost_bytes += spans[i].bytes;
+	return view->read(view->context, spans, count, ret_failed_span);
 }
 
 /* The vectors of one refresh. */
@@ -211,7 +222,7 @@ static int read_plan(struct view *view, struct plan *plan, bool reset)
 	int r = place(plan, &view->arena, reset);
 
 	if (r == 0)
-		r = view->read(view->context, plan->spans, plan->count, &failed);
+		r = read_spans(view, plan->spans, plan->count, &failed);
 	if (r == REMOTE_E_FAULT && drop_span(view, plan, failed))
 		return -EAGAIN;
 	return r;
@@ -245,6 +256,7 @@ static int refresh(struct view *view, remote_addr main_addr, size_t main_bytes, 
 	view->again_addr = view->main_addr + view->main_bytes - view->again_bytes;
 	view->fault_count = 0;
 	view->follow_up_bytes = 0;
+	view->follow_ups = 0;
 	view->allow_lasting = false;
 	view->broken = 0;
 
@@ -303,6 +315,11 @@ const void *view_guard(const struct view *view)
 	return view->guard;
 }
 
+uint64_t view_cost_bytes(const struct view *view)
+{
+	return view->cost_bytes;
+}
+
 int view_error(const struct view *view)
 {
 	return view->error;
@@ -327,7 +344,7 @@ static int read_follow_up(struct view *view, struct remote_span *spans, size_t c
 
 	for (;;) {
 		spans[count] = (struct remote_span){view->guard_addr, view->guard_last, view->guard_bytes};
-		r = view->read(view->context, spans, count + 1, &failed);
+		r = read_spans(view, spans, count + 1, &failed);
 		if (r != REMOTE_E_FAULT)
 			break;
 		if (failed >= count)
@@ -382,6 +399,8 @@ static int fetch(struct view *view, struct remote_span *spans, size_t count)
 	int r;
 
 	count = join_overlapping(spans, count);
+	if (++view->follow_ups > VIEW_MAX_FOLLOW_UPS)
+		return VIEW_E_FULL;
 	for (size_t i = 0; i < count; i++) {
 		view->follow_up_bytes += spans[i].bytes;
 		if (view->follow_up_bytes > VIEW_MAX_FOLLOW_UP_BYTES)
@@ -424,7 +443,7 @@ int view_prefetch(struct view *view, const struct remote_span *spans, size_t spa
 	return r;
 }
 
-const void *view_at(struct view *view, remote_addr addr, size_t bytes)
+const void *view_at_unpredicted(struct view *view, remote_addr addr, size_t bytes)
 {
 	struct remote_span wanted = {.addr = addr, .bytes = bytes};
 	struct remote_span span = widened(addr, bytes);
@@ -441,13 +460,19 @@ const void *view_at(struct view *view, remote_addr addr, size_t bytes)
 		if (r != 0)
 			return NULL;
 		found = look_up(view, addr, bytes);
-		if (!found) {
+		if (!found)
 			view->error = REMOTE_E_FAULT;
-			return NULL;
-		}
 	}
-	/* Read in any case. */
-	if (!in_main(view, addr, bytes) && !in_guard(view, addr, bytes))
+	return found;
+}
+
+const void *view_at(struct view *view, remote_addr addr, size_t bytes)
+{
+	const void *found = view_at_unpredicted(view, addr, bytes);
+	struct remote_span span = widened(addr, bytes);
+
+	/* The main span and the guard are read in any case. */
+	if (found && !in_main(view, addr, bytes) && !in_guard(view, addr, bytes))
 		prediction_use(view->allow_lasting ? &view->lasting : &view->exact, span.addr, span.bytes);
 	return found;
 }

@@ -20,6 +20,9 @@
 #define VIEW_MAX_SPAN_BYTES (1u << 20)
 /* What follow-up reads may add to one instant. */
 #define VIEW_MAX_FOLLOW_UP_BYTES (8u << 20)
+#define VIEW_MAX_FOLLOW_UPS 2048
+/* What a call costs beyond the bytes it copies, in bytes: 2 us, in which 32 KiB are copied (FACTS). */
+#define VIEW_CALL_COST_BYTES (32u << 10)
 /* Spans of one view_refresh() or view_prefetch() that are found unreadable before the rest is given up. */
 #define VIEW_MAX_FAULTS 16
 /* How much of the main span's end is read a second time, see view_main_changed(). */
@@ -76,6 +79,9 @@ const void *view_guard(const struct view *view);
  * and aligned as @addr is (up to 8 bytes). */
 const void *view_at(struct view *view, remote_addr addr, size_t bytes);
 
+/* The same, but the next refresh will not read it unasked: for long lists that would displace the rest. */
+const void *view_at_unpredicted(struct view *view, remote_addr addr, size_t bytes);
+
 /* Can view_at() answer this without a read? */
 bool view_has(const struct view *view, remote_addr addr, size_t bytes);
 
@@ -87,6 +93,10 @@ int view_prefetch(struct view *view, const struct remote_span *spans, size_t spa
 /* The error behind the last NULL: REMOTE_E_FAULT, REMOTE_E_GONE, VIEW_E_TORN, VIEW_E_FULL or a negative
  * errno. */
 int view_error(const struct view *view);
+
+/* What it has read since it was made, and the calls that took, in bytes: what a sample costs is bounded by
+ * this. */
+uint64_t view_cost_bytes(const struct view *view);
 
 /* A struct memory over view_at(). */
 struct memory view_memory(struct view *view);

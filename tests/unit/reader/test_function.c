@@ -16,6 +16,7 @@
 
 static struct fake_php php;
 static struct function_cache *cache;
+static struct stack_pages known_pages;
 static struct raw_stack stack;
 static struct frame frames[STACK_MAX_FRAMES];
 static struct named_stack named = {.frames = frames};
@@ -59,6 +60,7 @@ static int set_up_74(void **state)
 static int tear_down(void **state)
 {
 	function_cache_free(cache);
+	stack_pages_deinit(&known_pages);
 	fake_php_deinit(&php);
 	return 0;
 }
@@ -69,7 +71,7 @@ static int name_stack(void)
 	int r = fake_refresh(&php);
 
 	if (r == 0)
-		r = stack_walk(php.view, php.layout, &stack);
+		r = stack_walk(php.view, php.layout, &known_pages, &stack);
 	return r != 0 ? r : function_cache_name(cache, php.view, &stack, &names, &named);
 }
 
@@ -446,6 +448,45 @@ static void an_overlong_name_ends_in_an_ellipsis_and_an_overlong_path_begins_wit
 	assert_string_equal(file_of(0) + FUNCTION_MAX_FILE_BYTES - 9, "/last.php");
 }
 
+static void of_a_very_long_name_or_path_no_more_is_read_than_is_kept(void **state)
+{
+	struct fake_function function = user_function(NULL);
+	static char text[60000];
+	uint64_t before;
+
+	memset(text, 'x', sizeof(text));
+	memcpy(text, "Begin", 5);
+	memcpy(text + sizeof(text) - 5, "/last", 5);
+	function.name = function.filename = fake_string_of(&php, text, sizeof(text));
+	call_main();
+	call_user(&function, 1);
+	assert_int_equal(fake_refresh(&php), 0);
+	assert_int_equal(stack_walk(php.view, php.layout, &known_pages, &stack), 0);
+	before = view_cost_bytes(php.view);
+	php.memory.calls = 0;
+	assert_int_equal(function_cache_name(cache, php.view, &stack, &names, &named), 0);
+	assert_true(view_cost_bytes(php.view) - before - php.memory.calls * VIEW_CALL_COST_BYTES < 4096);
+	assert_memory_equal(name_of(0), "Beginxxx", 8);
+	assert_string_equal(file_of(0) + strlen(file_of(0)) - 6, "x/last");
+	assert_memory_equal(file_of(0), "\xe2\x80\xa6xxx", 6);
+}
+
+/* Of a stack too deep to be read to its end; the last frame that is known may be an included file. */
+static void the_outermost_frame_that_was_reached_is_not_main_if_there_are_more(void **state)
+{
+	call_main();
+	call_internal("usleep", 0);
+	assert_int_equal(fake_refresh(&php), 0);
+	assert_int_equal(stack_walk(php.view, php.layout, &known_pages, &stack), 0);
+	stack.whole = false;
+	stack.omitted = 1;
+	stack.omitted_after = 1;
+	assert_int_equal(function_cache_name(cache, php.view, &stack, &names, &named), 0);
+	assert_string_equal(name_of(1), "include");
+	assert_int_equal(frames[1].kind, FUNCTION_INCLUDE);
+	assert_int_equal(named.omitted_after, 1);
+}
+
 static void a_string_of_absurd_length_is_unread(void **state)
 {
 	struct fake_function function = user_function("short");
@@ -539,6 +580,8 @@ int main(void)
 		TEST(an_internal_function_at_the_end_of_what_is_mapped_is_named),
 		TEST(names_are_cut_at_a_nul_and_what_is_no_utf8_is_escaped),
 		TEST(an_overlong_name_ends_in_an_ellipsis_and_an_overlong_path_begins_with_one),
+		TEST(of_a_very_long_name_or_path_no_more_is_read_than_is_kept),
+		TEST(the_outermost_frame_that_was_reached_is_not_main_if_there_are_more),
 		TEST(a_string_of_absurd_length_is_unread),
 		TEST(numbers_that_became_invalid_are_asked_for_anew),
 		TEST(a_closure_replaced_while_it_was_read_is_torn_and_not_misnamed),

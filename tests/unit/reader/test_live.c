@@ -139,6 +139,32 @@ static void a_stack_of_5000_methods_is_truncated_in_the_middle_and_costs_one_cal
 	everywhere(check_depth, SCRIPTS "deep.php", "5000");
 }
 
+static void check_very_deep(const struct live_build *build, const struct mode *mode,
+	struct php_process *process, struct live_php *php)
+{
+	uint64_t calls;
+
+	assert_int_equal(live_sample_at(process, &names, "fread|", &sample), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		calls = remote_read_calls();
+		assert_int_equal(php_process_sample(process, &sample), 0);
+	}
+	assert_int_equal(remote_read_calls() - calls, 2);
+	assert_int_equal(sample.retries, 0);
+	assert_int_equal(sample.count, STACK_MAX_FRAMES);
+	assert_int_equal(sample.omitted_after, STACK_MAX_FRAMES / 2 - 1);
+	assert_true(sample.omitted_at_least);
+	assert_in_range(sample.omitted, 1, (size_t)atoi(php->said));
+	for (size_t i = 1; i < sample.count - 1; i++)
+		assert_memory_equal(names.texts[sample.frames[i].name_id], "Deep::down|", 11);
+	assert_memory_equal(names.texts[sample.frames[sample.count - 1].name_id], "{main}|", 7);
+}
+
+static void of_a_stack_of_100000_methods_both_ends_are_seen_with_two_calls(void **state)
+{
+	everywhere(check_very_deep, SCRIPTS "deep.php", "100000");
+}
+
 static void check_ended(const struct live_build *build, const struct mode *mode, struct php_process *process,
 	struct live_php *php)
 {
@@ -173,6 +199,7 @@ int main(void)
 		cmocka_unit_test(a_stack_of_every_kind_of_frame_is_what_debug_backtrace_said),
 		cmocka_unit_test(a_stack_of_500_methods_comes_whole_with_one_call),
 		cmocka_unit_test(a_stack_of_5000_methods_is_truncated_in_the_middle_and_costs_one_call),
+		cmocka_unit_test(of_a_stack_of_100000_methods_both_ends_are_seen_with_two_calls),
 		cmocka_unit_test(a_process_that_ends_is_gone),
 		cmocka_unit_test(a_process_that_is_no_php_is_refused_with_a_sentence),
 	};

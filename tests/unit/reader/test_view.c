@@ -83,6 +83,36 @@ static void what_was_asked_for_once_comes_with_the_next_single_call(void **state
 	assert_int_equal(f->memory.calls, 1);
 }
 
+static void what_is_asked_for_unpredicted_is_not_read_again_unasked(void **state)
+{
+	struct fixture *f = *state;
+
+	view_refresh(f->view, STACK, 0x800);
+	assert_int_equal(word(view_at_unpredicted(f->view, HEAP + 0x100, 8)), 0x20);
+	assert_int_equal(f->memory.calls, 2);
+	view_refresh(f->view, STACK, 0x800);
+	assert_false(view_has(f->view, HEAP + 0x100, 8));
+}
+
+/* However little each brings. */
+static void an_instant_has_so_many_calls_and_no_more(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t before;
+
+	view_refresh(f->view, STACK, 0x100);
+	before = view_cost_bytes(f->view);
+	for (unsigned i = 0; i < VIEW_MAX_FOLLOW_UPS; i++)
+		assert_non_null(view_at_unpredicted(f->view, HEAP + 8 * i, 8));
+	assert_null(view_at_unpredicted(f->view, HEAP + 8 * VIEW_MAX_FOLLOW_UPS, 8));
+	assert_int_equal(view_error(f->view), VIEW_E_FULL);
+	/* eight bytes and the guard, each time */
+	assert_int_equal(view_cost_bytes(f->view) - before,
+		VIEW_MAX_FOLLOW_UPS * (VIEW_CALL_COST_BYTES + 8 + GUARD_BYTES));
+	view_refresh(f->view, STACK, 0x100);
+	assert_non_null(view_at_unpredicted(f->view, HEAP, 8));
+}
+
 static void what_lies_in_the_guard_needs_no_read_of_its_own(void **state)
 {
 	struct fixture *f = *state;
@@ -348,6 +378,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(the_main_span_and_the_guard_come_with_one_call),
 		TEST(what_was_asked_for_once_comes_with_the_next_single_call),
+		TEST(what_is_asked_for_unpredicted_is_not_read_again_unasked),
+		TEST(an_instant_has_so_many_calls_and_no_more),
 		TEST(what_lies_in_the_guard_needs_no_read_of_its_own),
 		TEST(a_pointer_stays_valid_while_follow_up_reads_pour_in),
 		TEST(a_pointer_is_aligned_as_the_target_s_address_is),
