@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * `dump`: the PHP stack of a process as it is now, leaf first, without stopping it. A process that runs may
- * move while it is read; then it is read again. Of an FPM master, which runs no PHP, its workers are dumped.
+ * move while it is read; then it is read again, as is one whose stack is so deep that one look does not come
+ * to its outer end. Of an FPM master, which runs no PHP, its workers are dumped.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,6 +21,8 @@
 /* Looks at a process that keeps moving, with a pause between them that grows to a millisecond. */
 #define MAX_LOOKS 100
 #define MAX_PAUSE_NS 1000000
+/* Looks for the outer end of a stack: each goes on where the last one ended (reader/stack_pages.h). */
+#define MAX_LOOKS_FOR_END 3
 /* Of one stack, and the stacks of a master's workers: STACK_MAX_FRAMES each. */
 #define MAX_FRAMES 65536
 #define MAX_FRAME_BYTES ((size_t)64 * 1024 * 1024)
@@ -53,6 +56,11 @@ static void pause_before(unsigned look)
 	nanosleep(&(struct timespec){.tv_nsec = pause_ns < MAX_PAUSE_NS ? pause_ns : MAX_PAUSE_NS}, NULL);
 }
 
+static bool lacks_outer_end(const struct php_sample *sample)
+{
+	return sample->omitted > 0 && sample->omitted_after + 1 == sample->count;
+}
+
 /* Looks until one snapshot holds. 0, or what php_process_sample() gave last. */
 static int look(struct dump *dump)
 {
@@ -67,6 +75,8 @@ static int look(struct dump *dump)
 			return 0;
 		}
 		dump->state = state_of(dump->process);
+		if (r == 0 && lacks_outer_end(&dump->sample) && i < MAX_LOOKS_FOR_END)
+			continue;
 		if (r != PHP_PROCESS_E_TORN && r != PHP_PROCESS_E_UNREADABLE)
 			return r;
 		pause_before(i);
@@ -144,6 +154,7 @@ static cJSON *dump_json(const struct dump *dump)
 	for (size_t i = 0; i < dump->sample.count && ok; i++)
 		ok &= add_frame(list, dump->frames, &dump->sample.frames[i]);
 	ok &= json_add_count(json, "omitted", dump->sample.omitted);
+	ok &= json_add_bool(json, "omitted_at_least", dump->sample.omitted_at_least);
 	return ok ? TAKE(json) : NULL;
 }
 
@@ -160,6 +171,20 @@ static void print_frame(size_t number, const struct frame_table *frames, const s
 	else if (called)
 		printf("  [internal]");
 	putchar('\n');
+}
+
+static void print_gap(const struct php_sample *sample)
+{
+	if (!sample->omitted_at_least)
+		printf("     ... %zu frames left out\n", sample->omitted);
+	else if (!lacks_outer_end(sample))
+		printf("     ... too deep to be read whole: %zu frames or more left out, the outermost ones "
+		       "follow\n",
+			sample->omitted);
+	else
+		printf("     ... too deep to be read whole: %zu frames or more are outside of these, and the "
+		       "outermost ones could not be reached\n",
+			sample->omitted);
 }
 
 static void print_dump(const struct dump *dump)
@@ -184,7 +209,7 @@ static void print_dump(const struct dump *dump)
 	for (size_t i = 0; i < sample->count; i++) {
 		print_frame(i, dump->frames, &sample->frames[i]);
 		if (sample->omitted > 0 && i == sample->omitted_after)
-			printf("     ... %zu frames left out\n", sample->omitted);
+			print_gap(sample);
 	}
 }
 
