@@ -109,14 +109,21 @@ bench: all $(BUILD)/tests/bench/driver ## what a sample, a target, an attach and
 	$(Q)BUILD=$(BUILD) tests/bench/run
 
 install: all ## into $(DESTDIR)$(PREFIX); a configuration that is there stays
+	@systemd/install --check "$(DESTDIR)" "$(PREFIX)"
 	install -D -m 755 $(BUILD)/cbox-profd $(DESTDIR)$(PREFIX)/bin/cbox-profd
-	test -e $(DESTDIR)/etc/cbox-profd/cbox-profd.yaml || install -D -m 644 config/cbox-profd.yaml $(DESTDIR)/etc/cbox-profd/cbox-profd.yaml
+	@if test -e $(DESTDIR)/etc/cbox-profd/cbox-profd.yaml; then echo "$(DESTDIR)/etc/cbox-profd/cbox-profd.yaml is there, and stays"; \
+		else install -v -D -m 644 config/cbox-profd.yaml $(DESTDIR)/etc/cbox-profd/cbox-profd.yaml; fi
 	systemd/install "$(DESTDIR)" "$(PREFIX)"
+
+uninstall: ## removes what install put into $(DESTDIR)$(PREFIX); the configuration stays
+	@systemd/install --check "$(DESTDIR)" "$(PREFIX)"
+	rm -f $(DESTDIR)$(PREFIX)/bin/cbox-profd
+	systemd/install --remove "$(DESTDIR)" "$(PREFIX)"
 
 clean: ## removes $(BUILD)
 	rm -rf $(BUILD)
 
-.PHONY: all help unit check demo asan ubsan fuzz run-fuzzers tidy format format-check bench install clean
+.PHONY: all help unit check demo asan ubsan fuzz run-fuzzers tidy format format-check bench install uninstall clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

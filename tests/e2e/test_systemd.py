@@ -56,6 +56,36 @@ def test_a_prefix_that_a_unit_can_not_name_is_refused(prefix, place):
     assert not (place / "root").exists()
 
 
+def make(*arguments):
+    return run("make", "-C", cli.ROOT, f"BUILD={cli.binary().parent}", *arguments, seconds=300)
+
+
+def files_below(root):
+    return {"/" + str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+
+
+def test_install_keeps_a_configuration_and_uninstall_leaves_it_alone(place):
+    root = place / "root"
+    configuration = root / "etc/cbox-profd/cbox-profd.yaml"
+    done = make("install", f"DESTDIR={root}", "PREFIX=/usr")
+    assert done.returncode == 0, done.stderr
+    assert {"/usr/bin/cbox-profd", "/etc/cbox-profd/cbox-profd.yaml"} < files_below(root)
+
+    configuration.write_text("# mine\n")
+    assert "stays" in make("install", f"DESTDIR={root}", "PREFIX=/usr").stdout
+    assert configuration.read_text() == "# mine\n"
+
+    done = make("uninstall", f"DESTDIR={root}", "PREFIX=/usr")
+    assert done.returncode == 0, done.stderr
+    assert files_below(root) == {"/etc/cbox-profd/cbox-profd.yaml"}
+
+
+def test_nothing_is_copied_with_a_prefix_that_is_refused(place):
+    done = make("install", f"DESTDIR={place / 'root'}", "PREFIX=usr")
+    assert done.returncode != 0 and "PREFIX" in done.stderr
+    assert not (place / "root").exists()
+
+
 def test_systemd_accepts_the_installed_units(installed, place):
     prefix = place / "prefix"
     (prefix / "bin").mkdir(parents=True)
