@@ -134,7 +134,7 @@ static int read_spans(
 {
 	view->cost_bytes += VIEW_CALL_COST_BYTES;
 	for (size_t i = 0; i < count; i++)
-		view->cost_bytes += spans[i].bytes;
+		view->cost_bytes += VIEW_SPAN_COST_BYTES + spans[i].bytes;
 	return view->read(view->context, spans, count, ret_failed_span);
 }
 

@@ -21,8 +21,10 @@
 /* What follow-up reads may add to one instant. */
 #define VIEW_MAX_FOLLOW_UP_BYTES (8u << 20)
 #define VIEW_MAX_FOLLOW_UPS 2048
-/* What a call costs beyond the bytes it copies, in bytes: 2 us, in which 32 KiB are copied (FACTS). */
+/* What a call and each of its vectors cost beyond the bytes they copy, in bytes: 2 us and 0.1 us, in which
+ * so much could be copied (FACTS). */
 #define VIEW_CALL_COST_BYTES (32u << 10)
+#define VIEW_SPAN_COST_BYTES (2u << 10)
 /* Spans of one view_refresh() or view_prefetch() that are found unreadable before the rest is given up. */
 #define VIEW_MAX_FAULTS 16
 /* How much of the main span's end is read a second time, see view_main_changed(). */
@@ -94,8 +96,8 @@ int view_prefetch(struct view *view, const struct remote_span *spans, size_t spa
  * errno. */
 int view_error(const struct view *view);
 
-/* What it has read since it was made, and the calls that took, in bytes: what a sample costs is bounded by
- * this. */
+/* What it has read since it was made, and the calls and vectors that took, in bytes: what a sample costs is
+ * bounded by this. */
 uint64_t view_cost_bytes(const struct view *view);
 
 /* A struct memory over view_at(). */

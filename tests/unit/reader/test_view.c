@@ -108,7 +108,7 @@ static void an_instant_has_so_many_calls_and_no_more(void **state)
 	assert_int_equal(view_error(f->view), VIEW_E_FULL);
 	/* eight bytes and the guard, each time */
 	assert_int_equal(view_cost_bytes(f->view) - before,
-		VIEW_MAX_FOLLOW_UPS * (VIEW_CALL_COST_BYTES + 8 + GUARD_BYTES));
+		VIEW_MAX_FOLLOW_UPS * (VIEW_CALL_COST_BYTES + 2 * VIEW_SPAN_COST_BYTES + 8 + GUARD_BYTES));
 	view_refresh(f->view, STACK, 0x100);
 	assert_non_null(view_at_unpredicted(f->view, HEAP, 8));
 }
