@@ -40,14 +40,11 @@ int config_load(const char *path, struct config *ret_config, char *ret_why, size
 	if (fd < 0) {
 		int error = errno;
 
-		if (error == ENOENT)
-			snprintf(ret_why, why_bytes,
-				"%s: there is no such file; make one (an empty file means all defaults), or "
-				"name another "
-				"with --config",
-				path);
-		else
-			snprintf(ret_why, why_bytes, "%s: can't be opened: %s", path, strerror(error));
+		snprintf(ret_why, why_bytes, "%s: can't be opened: %s%s", path, strerror(error),
+			error == ENOENT
+				? "; make one (an empty file means all defaults), or name another with "
+				  "--config"
+				: "");
 		return -error;
 	}
 	/* A character device is let through for /dev/null, which is nothing but the defaults. */

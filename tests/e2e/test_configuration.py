@@ -33,7 +33,8 @@ def test_a_wrong_file_is_refused_in_one_line_with_its_place(only_check, text, co
 def test_a_file_that_is_not_there_is_named(place):
     done = check(place / "none.yaml")
     assert done.returncode == cli.EXIT_FAILED
-    assert done.stderr == f"cbox-profd: {place}/none.yaml: can't be opened: No such file or directory\n"
+    assert done.stderr == f"cbox-profd: {place}/none.yaml: can't be opened: No such file or directory; " \
+                          "make one (an empty file means all defaults), or name another with --config\n"
 
 
 def test_a_group_that_is_not_there_is_named(place):

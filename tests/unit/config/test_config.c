@@ -432,7 +432,9 @@ static void a_file_that_can_not_be_read_is_named_with_its_reason(void **state)
 	struct config config;
 
 	assert_int_equal(config_load("/nonexistent/c.yaml", &config, why, sizeof(why)), -ENOENT);
-	assert_string_equal(why, "/nonexistent/c.yaml: can't be opened: No such file or directory");
+	assert_string_equal(why,
+		"/nonexistent/c.yaml: can't be opened: No such file or directory; make one (an "
+		"empty file means all defaults), or name another with --config");
 	assert_int_equal(config_load("/tmp", &config, why, sizeof(why)), -EINVAL);
 	assert_string_equal(why, "/tmp: is not a regular file");
 }
