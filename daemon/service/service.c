@@ -78,7 +78,8 @@ static void begin_stop(struct service *service)
 	count = service->client_count;
 	for (client = TAILQ_FIRST(&service->clients); client && count > 0; client = next, count--) {
 		next = TAILQ_NEXT(client, clients);
-		if (!client->exchange && client_read(client, &service->limits) < 0) {
+		/* Also of those who wait for an answer: what they asked behind it was asked before the end. */
+		if (client_read(client, &service->limits) < 0 && !client->exchange) {
 			connection_drop(service, client);
 			continue;
 		}
