@@ -186,6 +186,16 @@ static int name_frames(struct php_process *process, const struct raw_stack *stac
 	return 0;
 }
 
+/* What nobody called can only be a script, or a function that PHP itself called, and such frames are marked.
+ * A frame that is being prepared for a call has no predecessor yet: a chain that ends in one was put together
+ * from two moments in which the guard happened to be the same (zend_vm_stack_push_call_frame() and
+ * ZEND_DO_ICALL in Zend/zend_execute.h and zend_vm_def.h; zend_call_function() in zend_execute_API.c marks
+ * its frames in all versions). */
+static bool begins_with_a_call_from_c(const struct raw_stack *stack, const struct layout *layout)
+{
+	return stack->count == 0 || (stack->frames[stack->count - 1].call_info & layout->ZEND_CALL_TOP);
+}
+
 /* One snapshot into stacks[@which]: 0, PHP_PROCESS_E_IDLE, or what a part said. */
 static int take_snapshot(struct php_process *process, unsigned which, struct php_sample *sample)
 {
@@ -207,6 +217,11 @@ static int take_snapshot(struct php_process *process, unsigned which, struct php
 		return refreshed;
 	if (walked != 0 && walked != STACK_E_IDLE)
 		return walked;
+	if (walked == 0 && !begins_with_a_call_from_c(stack, layout)) {
+		process->stack_torn = true;
+		stack->whole = false;
+		return VIEW_E_TORN;
+	}
 
 	r = read_request(process, sample);
 	if (r == 0 && walked == 0)
