@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "symbols/cleanup.h"
 #include "symbols/memory.h"
 
 enum {
@@ -21,9 +22,20 @@ struct fpm_slot {
 	uint64_t executing_ns; /* CLOCK_MONOTONIC when the script began to run; 0: it does not run now */
 };
 
-/* The address of worker @pid's slot. Reads /proc/@pid/maps, /proc/@pid/status and the scoreboard through
- * @memory: once a worker, not a sample. 0, FPM_SCOREBOARD_E_NOT_FOUND, or a negative errno. */
-int fpm_scoreboard_find_slot(pid_t pid, const struct memory *memory, remote_addr *ret_slot);
+/* The mappings of a worker that may be its scoreboard. */
+struct fpm_scoreboard;
+
+/* Reads /proc/@pid/maps and /proc/@pid/status, and its parent's maps: once a worker. 0,
+ * FPM_SCOREBOARD_E_NOT_FOUND (no mapping may be one), or a negative errno. */
+int fpm_scoreboard_open(pid_t pid, struct fpm_scoreboard **ret_scoreboard);
+void fpm_scoreboard_close(struct fpm_scoreboard *scoreboard);
+DEFINE_CLEANUP(struct fpm_scoreboard, fpm_scoreboard_close)
+
+/* The address of the worker's slot. Reads through @memory what the worker has in use of those mappings, most
+ * often a page or two, and 2 MiB at most; nothing is allocated in the worker. 0, FPM_SCOREBOARD_E_NOT_FOUND,
+ * or a negative errno. */
+int fpm_scoreboard_find_slot(
+	const struct fpm_scoreboard *scoreboard, const struct memory *memory, remote_addr *ret_slot);
 
 /* Reads FPM_SLOT_BYTES of a slot. */
 struct fpm_slot fpm_slot_read(const unsigned char *slot);

@@ -31,8 +31,7 @@
 
 /* Samples of one request that try to read its method and path. */
 #define REQUEST_MAX_DETAIL_ATTEMPTS 16
-/* Requests at whose start the slot is looked for. A worker's first may come before its slot can be told
- * apart. */
+/* Requests at whose start the slot is looked for, where it was not there yet when the reader was made. */
 #define REQUEST_MAX_SLOT_SEARCHES 3
 /* Samples in a row in which the symbol table may make no sense (PHP is changing it) before it is taken for
  * broken. */
@@ -45,7 +44,8 @@ struct request_reader {
 	bool fastcgi, single_request;
 	size_t globals_bytes; /* of sapi_globals, up to the last field used */
 
-	remote_addr slot; /* the worker's in FPM's scoreboard; 0: not known */
+	struct fpm_scoreboard *scoreboard; /* while the slot is looked for */
+	remote_addr slot;                  /* the worker's; 0: not known */
 	unsigned slot_searches;
 
 	/* The request seen last. */
@@ -73,6 +73,20 @@ static bool is_error(int error)
 	return error < 0 || error == VIEW_E_TORN || error == REMOTE_E_GONE;
 }
 
+/* Looks for the worker's slot. Without it the other witnesses have to do. */
+static void find_slot(struct request_reader *reader)
+{
+	struct memory memory = remote_memory(&reader->pid);
+
+	if (!reader->scoreboard)
+		return;
+	if (fpm_scoreboard_find_slot(reader->scoreboard, &memory, &reader->slot) != 0 &&
+		reader->slot_searches++ < REQUEST_MAX_SLOT_SEARCHES)
+		return;
+	fpm_scoreboard_close(reader->scoreboard);
+	reader->scoreboard = NULL;
+}
+
 int request_reader_new(const struct php_binary *binary, pid_t pid, struct request_reader **ret_reader)
 {
 	const struct layout *layout = binary->layout;
@@ -89,12 +103,17 @@ int request_reader_new(const struct php_binary *binary, pid_t pid, struct reques
 	reader->globals_bytes = layout->sg_global_request_time + sizeof(double);
 	if (reader->globals_bytes < layout->sg_sapi_started + 1U)
 		reader->globals_bytes = layout->sg_sapi_started + 1U;
+	if (reader->pid != 0 && fpm_scoreboard_open(pid, &reader->scoreboard) == 0)
+		find_slot(reader);
 	*ret_reader = reader;
 	return 0;
 }
 
 void request_reader_free(struct request_reader *reader)
 {
+	if (!reader)
+		return;
+	fpm_scoreboard_close(reader->scoreboard);
 	free(reader);
 }
 
@@ -172,13 +191,7 @@ static void begin_request(struct request_reader *reader)
 	reader->idle_since = reader->maybe_idle_since = false;
 	reader->detail_attempts = 0;
 	reader->table_retries = 0;
-	if (reader->pid != 0 && reader->slot == 0 && reader->slot_searches < REQUEST_MAX_SLOT_SEARCHES) {
-		struct memory memory = remote_memory(&reader->pid);
-
-		reader->slot_searches++;
-		/* Without it the other witnesses have to do. */
-		(void)fpm_scoreboard_find_slot(reader->pid, &memory, &reader->slot);
-	}
+	find_slot(reader);
 }
 
 static int update_generation(

@@ -41,8 +41,8 @@ struct request {
 
 struct request_reader;
 
-/* For process @pid, in which FPM's request counter is looked for (reader/fpm_scoreboard.h) once it serves its
- * first request; 0: look for none. @binary must outlive the reader. */
+/* For process @pid, in which FPM's request counter is looked for (reader/fpm_scoreboard.h) now, and if it is
+ * not there yet, when its first requests begin; 0: look for none. @binary must outlive the reader. */
 int request_reader_new(const struct php_binary *binary, pid_t pid, struct request_reader **ret_reader);
 void request_reader_free(struct request_reader *reader);
 DEFINE_CLEANUP(struct request_reader, request_reader_free)
