@@ -194,15 +194,18 @@ static struct remote_span op_span(const struct layout *layout, remote_addr oplin
 		.bytes = layout->op_sizeof - layout->op_extended_value};
 }
 
-/* Wants the frame's opcode unless it is known. */
+/* Wants the frame's opcode unless it is known. That of a closure made a moment ago is if others of its
+ * expression were seen. */
 static void want_op(struct naming *naming, size_t frame)
 {
-	const struct function_entry *entry = entry_of(naming, frame);
+	struct function_entry *entry = entry_of(naming, frame);
 	remote_addr opline = opline_of(naming, &naming->stack->frames[frame]);
 
 	if ((entry->flags & FUNCTION_IS_INTERNAL) || !function_has_opline(naming->layout, entry, opline))
 		return;
-	if (!(entry->flags & (FUNCTION_HAS_VOLATILE_LINES | FUNCTION_IS_FRESH)) &&
+	if (!(entry->flags & FUNCTION_HAS_VOLATILE_LINES) &&
+		(!(entry->flags & FUNCTION_IS_FRESH) ||
+			function_proof_try_seal(naming->layout, naming->view, entry)) &&
 		function_table_op(&naming->cache->table, opline, content_now(naming, entry)))
 		return;
 	batch_want(&naming->batch, op_span(naming->layout, opline));

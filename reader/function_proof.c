@@ -134,6 +134,22 @@ int function_proof_seal(const struct layout *layout, struct view *view, struct f
 	return r;
 }
 
+bool function_proof_try_seal(const struct layout *layout, struct view *view, struct function_entry *entry)
+{
+	remote_addr strings[] = {entry->function_name, entry->filename, 0};
+	remote_addr class_name = entry->scope + layout->ce_name;
+
+	if (entry->scope != 0) {
+		if (!view_has(view, class_name, sizeof(uint64_t)) ||
+			class_name_of(layout, view, entry->scope, &strings[2]) != 0)
+			return false;
+	}
+	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
+		if (strings[i] != 0 && !view_has(view, strings[i], layout->str_val))
+			return false;
+	return function_proof_seal(layout, view, entry) == 0;
+}
+
 /* How long a function of this kind lives. */
 static uint8_t lifetime(const struct layout *layout, uint32_t fn_flags, bool internal, bool nameless)
 {

@@ -35,5 +35,8 @@ int function_proof_check(
  * expression makes), so that they share what is known of their opcodes. 0 or view_error(). */
 int function_proof_seal(const struct layout *layout, struct view *view, struct function_entry *entry);
 
+/* The same if all that it takes was read already. False: it was not. */
+bool function_proof_try_seal(const struct layout *layout, struct view *view, struct function_entry *entry);
+
 /* Is @opline one of the function's opcodes? */
 bool function_has_opline(const struct layout *layout, const struct function_entry *entry, remote_addr opline);

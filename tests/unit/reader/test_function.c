@@ -165,6 +165,30 @@ static void a_known_stack_is_named_without_any_call_of_its_own(void **state)
 	assert_int_equal(interned_count, 3);
 }
 
+/* Each of these objects is a function of its own, at an address of its own. */
+static void a_closure_made_anew_by_a_known_expression_costs_one_call_more(void **state)
+{
+	struct fake_function closure = user_function("{closure}");
+
+	call_main();
+	fake_allocate(&php, 8192); /* its opcodes are on a page that has nothing else */
+	closure.opcodes = fake_opcodes(&php, 8, 10);
+	fake_allocate(&php, 8192);
+	closure.flags = php.layout->ZEND_ACC_CLOSURE;
+	closure.scope = fake_class(&php, fake_string(&php, "App\\Pipeline"));
+	remote_addr frame = call_user(&closure, 1);
+	call_internal("usleep", 0);
+	assert_int_equal(name_stack(), 0);
+	for (unsigned i = 0; i < 40; i++) { /* longer than what nobody looks at is predicted */
+		fake_put64(&php.memory, frame + php.layout->ex_func, fake_function(&php, &closure));
+		php.memory.calls = 0;
+		assert_int_equal(name_stack(), 0);
+		assert_in_range(php.memory.calls, 1, 2);
+		assert_string_equal(name_of(1), "App\\Pipeline::{closure}");
+		assert_int_equal(frames[1].line, 11);
+	}
+}
+
 static void the_innermost_user_frame_s_line_is_only_a_hint(void **state)
 {
 	struct fake_function function = user_function("busy");
@@ -565,6 +589,7 @@ int main(void)
 		TEST_74(methods_carry_the_class_that_declares_them),
 		TEST(a_known_stack_is_named_without_any_call_of_its_own),
 		TEST_74(a_known_stack_is_named_without_any_call_of_its_own),
+		TEST(a_closure_made_anew_by_a_known_expression_costs_one_call_more),
 		TEST(the_innermost_user_frame_s_line_is_only_a_hint),
 		TEST(code_without_a_name_is_called_after_the_opcode_that_included_it),
 		TEST_74(code_without_a_name_is_called_after_the_opcode_that_included_it),
