@@ -42,9 +42,9 @@
 #define SCOREBOARD_CHUNK_BYTES 65536U
 /* Mappings that may be it. In a worker's first moment those of all pools of its master are still there. */
 #define SCOREBOARD_MAX_MAPPINGS 64
-#define SCOREBOARD_MAX_MAPPED_BYTES (64U * 1024 * 1024)
+#define SCOREBOARD_MAX_MAPPED_BYTES (64UL * 1024 * 1024)
 /* What is read of all of them. A worker that has shown the status page has all slots in use. */
-#define SCOREBOARD_MAX_READ_BYTES (2U * 1024 * 1024)
+#define SCOREBOARD_MAX_READ_BYTES (2UL * 1024 * 1024)
 #define PAGE_BYTES 4096U
 /* Documentation/admin-guide/mm/pagemap.rst: an entry a page; bit 62: swapped, 63: present. */
 #define PAGEMAP_IN_USE (UINT64_C(3) << 62)

@@ -341,7 +341,7 @@ static int walk_chain(struct walk *walk, remote_addr addr)
 /* Goes on at the outer end of a stack that is too deep. */
 static int walk_outer_end(struct walk *walk)
 {
-	struct stack_outer_end end;
+	struct stack_outer_end end = {0};
 	int r = STACK_PAGES_E_NOT_FOUND;
 
 	if (walk->older != 0)
