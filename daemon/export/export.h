@@ -53,7 +53,8 @@ int export_why_empty_text(const struct accounting *accounting, struct text *text
 /* One line for people: "1,000 ticks expected: 640 taken, 351 unchanged, …". */
 int export_accounting_text(const struct accounting *accounting, struct text *text);
 
-/* export_unit.c: the result of a unit in the shape of ../shared/CONTRACT.md (see docs/PROTOCOL.md). */
+/* export_unit.c: the result of a unit, which is settled (unit_result_settle()), in the shape of
+ * ../shared/CONTRACT.md (see docs/PROTOCOL.md). */
 cJSON *export_unit_json(const struct unit_result *unit, bool include_profile, bool include_stacks);
 
 /* export_status.c */

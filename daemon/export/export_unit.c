@@ -43,7 +43,7 @@ static cJSON *counters_json(const struct unit_result *unit)
 	ok &= json_add_count(json, "profiler.frame_capacity_hits", unit->frame_overflows);
 	ok &= json_add_count(json, "profiler.node_capacity_hits", accounting->node_overflow);
 	ok &= json_add_bool(json, "profiler.capped", unit->capped);
-	ok &= json_add_count(json, "profiler.frames", unit->frame_count);
+	ok &= json_add_count(json, "profiler.frames", unit->profile ? unit->profile->frame_count - 1 : 0);
 	ok &= json_add_count(json, "profiler.nodes", unit->node_count);
 	ok &= json_add_count(json, "gc.runs", counters->has_gc ? counters->gc_runs : 0);
 	ok &= json_add_count(json, "gc.collected", counters->has_gc ? counters->gc_collected : 0);

@@ -19,6 +19,8 @@
 #include "daemon/profile/frame_table.h"
 
 #define FIRST_ROOM 256u
+/* Up to as many nodes are copied when they are taken, so that the tree keeps the memory it has grown to. */
+#define MOST_COPIED 1024u
 #define SLOT_EMPTY CALLTREE_NONE
 
 struct calltree {
@@ -85,6 +87,11 @@ static void fill_slots(struct calltree *tree)
 	}
 }
 
+static uint32_t first_room(const struct calltree *tree)
+{
+	return tree->max_nodes < FIRST_ROOM ? tree->max_nodes : FIRST_ROOM;
+}
+
 static int set_room(struct calltree *tree, uint32_t room)
 {
 	uint32_t slot_count = power_of_two_from(room * 2);
@@ -114,7 +121,7 @@ int calltree_new(uint32_t max_nodes, struct calltree **ret_tree)
 		return -ENOMEM;
 	tree->max_nodes = max_nodes;
 	tree->seed = (uint64_t)(uintptr_t)tree * 0x9e3779b97f4a7c15;
-	int r = set_room(tree, max_nodes < FIRST_ROOM ? max_nodes : FIRST_ROOM);
+	int r = set_room(tree, first_room(tree));
 	if (r < 0)
 		return r;
 	calltree_clear(tree);
@@ -136,6 +143,49 @@ void calltree_clear(struct calltree *tree)
 	tree->nodes[CALLTREE_ROOT] = (struct calltree_node){.parent = CALLTREE_NONE, .frame = FRAME_ROOT};
 	tree->count = 1;
 	tree->path_count = 0;
+}
+
+static int copy_nodes(struct calltree *tree, struct calltree_node **ret_nodes)
+{
+	size_t bytes = tree->count * sizeof(*tree->nodes);
+	struct calltree_node *nodes = malloc(bytes);
+
+	if (!nodes)
+		return -ENOMEM;
+	*ret_nodes = memcpy(nodes, tree->nodes, bytes);
+	return 0;
+}
+
+/* Leaves the tree as small as a new one. */
+static int give_nodes_away(struct calltree *tree, struct calltree_node **ret_nodes)
+{
+	struct calltree grown = *tree;
+	int r;
+
+	tree->nodes = NULL;
+	tree->slots = NULL;
+	tree->count = 0;
+	r = set_room(tree, first_room(tree));
+	if (r < 0) {
+		free(tree->nodes);
+		*tree = grown;
+		return r;
+	}
+	free(grown.slots);
+	*ret_nodes = grown.nodes;
+	return 0;
+}
+
+int calltree_take_nodes(struct calltree *tree, struct calltree_node **ret_nodes, uint32_t *ret_count)
+{
+	uint32_t count = tree->count;
+	int r = count <= MOST_COPIED ? copy_nodes(tree, ret_nodes) : give_nodes_away(tree, ret_nodes);
+
+	if (r < 0)
+		return r;
+	*ret_count = count;
+	calltree_clear(tree);
+	return 0;
 }
 
 void calltree_renumber_frames(struct calltree *tree, const uint32_t *numbers)
@@ -286,10 +336,8 @@ struct calltree_node calltree_sum(const struct calltree *tree)
 	return sum;
 }
 
-int calltree_add(struct calltree *into, const struct calltree *from)
+int calltree_add(struct calltree *into, const struct calltree_node *nodes, uint32_t count)
 {
-	const struct calltree_node *nodes = calltree_nodes(from);
-	uint32_t count = calltree_count(from);
 	_cleanup_free_ uint32_t *places = malloc(count * sizeof(*places));
 	int without_room = 0;
 

@@ -52,9 +52,13 @@ uint32_t calltree_child(
 /* The frames have other numbers now: @numbers[frame]. Different ones stay different. */
 void calltree_renumber_frames(struct calltree *tree, const uint32_t *numbers);
 
-/* Plays all of @from into @into, which have the same frame table. Returns how many nodes found no room, or
- * -ENOMEM. */
-int calltree_add(struct calltree *into, const struct calltree *from);
+/* Adds @count nodes as calltree_nodes() gives them, of the same frame table. Returns how many found no room,
+ * or -ENOMEM. */
+int calltree_add(struct calltree *into, const struct calltree_node *nodes, uint32_t count);
+
+/* Empties the tree; its nodes are the caller's (free()). Takes a moment however many there are. -ENOMEM: it
+ * is as it was. */
+int calltree_take_nodes(struct calltree *tree, struct calltree_node **ret_nodes, uint32_t *ret_count);
 
 /* Valid until a node is added. */
 struct calltree_node *calltree_node(struct calltree *tree, uint32_t node);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
  * Frames by content. A frame is looked up by the hash of (name, file, declaration line) in an open-addressing
- * table of numbers; entry and text lie together in chunks that are never moved, so that what
- * frame_table_get() gave stays valid while the table grows.
+ * table of numbers; entry and text lie together in chunks that are never moved, and the entries' addresses in
+ * an array as large as it may ever be (of which the kernel gives what is used). So what frame_table_get()
+ * gave stays valid while the table grows, and can be asked for meanwhile by other threads: a number that has
+ * travelled to them was in its place before it did.
  *
  * The names come from other processes' memory, so both bounds are hard: past them every new frame is
  * FRAME_OTHER, and counted. The fixed frames are in the table like any other: a frame that is called
  * "<unread>" and has no file *is* FRAME_UNREAD, wherever it was named.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -30,11 +33,12 @@ struct chunk {
 };
 
 struct frame_table {
+	_Atomic unsigned references;
 	uint32_t max_frames;
 	size_t max_bytes;
 
-	struct entry **entries; /* by number */
-	uint32_t count, room;
+	struct entry **entries; /* by number; room for max_frames */
+	_Atomic uint32_t count;
 
 	uint32_t *slots; /* number + 1; 0: empty */
 	uint32_t slot_count;
@@ -103,18 +107,6 @@ static int grow_slots(struct frame_table *table, uint32_t slot_count)
 	return 0;
 }
 
-static int grow_entries(struct frame_table *table)
-{
-	uint32_t room = table->room ? table->room * 2 : 256;
-	struct entry **entries = realloc(table->entries, room * sizeof(struct entry *));
-
-	if (!entries)
-		return -ENOMEM;
-	table->entries = entries;
-	table->room = room;
-	return 0;
-}
-
 static void *take_bytes(struct frame_table *table, size_t bytes)
 {
 	bytes = (bytes + _Alignof(struct entry) - 1) & ~(_Alignof(struct entry) - 1);
@@ -144,8 +136,6 @@ static int add_frame(struct frame_table *table, const struct function_name *name
 	const char *file = NULL;
 	int r;
 
-	if (table->count == table->room && (r = grow_entries(table)) < 0)
-		return r;
 	/* At most two thirds full. */
 	if (table->count * 3 >= table->slot_count * 2 && (r = grow_slots(table, table->slot_count * 2)) < 0)
 		return r;
@@ -195,8 +185,15 @@ int frame_table_new(uint32_t max_frames, size_t max_bytes, struct frame_table **
 
 	if (!table)
 		return -ENOMEM;
-	table->max_frames = max_frames > FRAME_FIRST_PHP ? max_frames : FRAME_FIRST_PHP;
+	atomic_init(&table->references, 1);
 	table->max_bytes = max_bytes > CHUNK_BYTES ? max_bytes : CHUNK_BYTES;
+	/* As many as there is room for. */
+	if (max_frames > table->max_bytes / sizeof(struct entry))
+		max_frames = (uint32_t)(table->max_bytes / sizeof(struct entry));
+	table->max_frames = max_frames > FRAME_FIRST_PHP ? max_frames : FRAME_FIRST_PHP;
+	table->entries = calloc(table->max_frames, sizeof(struct entry *));
+	if (!table->entries)
+		return -ENOMEM;
 	r = grow_slots(table, FIRST_SLOTS);
 	if (r < 0)
 		return r;
@@ -218,8 +215,16 @@ static void free_chunks(struct frame_table *table)
 	table->chunk_bytes = 0;
 }
 
+struct frame_table *frame_table_ref(struct frame_table *table)
+{
+	atomic_fetch_add_explicit(&table->references, 1, memory_order_relaxed);
+	return table;
+}
+
 void frame_table_free(struct frame_table *table)
 {
+	if (atomic_fetch_sub_explicit(&table->references, 1, memory_order_acq_rel) > 1)
+		return;
 	free_chunks(table);
 	free(table->entries);
 	free(table->slots);
@@ -245,10 +250,9 @@ const struct function_name *frame_table_get(const struct frame_table *table, uin
 	return &table->entries[id < table->count ? id : FRAME_OTHER]->name;
 }
 
-int frame_table_prune(struct frame_table *table, uint32_t *numbers)
+int frame_table_prune(const struct frame_table *table, uint32_t *numbers, struct frame_table **ret_pruned)
 {
 	_cleanup_(frame_table_freep) struct frame_table *pruned = NULL;
-	struct frame_table before = *table;
 	int r = frame_table_new(table->max_frames, table->max_bytes, &pruned);
 
 	if (r < 0)
@@ -260,9 +264,8 @@ int frame_table_prune(struct frame_table *table, uint32_t *numbers)
 		return -ENOMEM;
 	for (uint32_t id = 0, next = FRAME_FIRST_PHP; id < table->count; id++)
 		numbers[id] = id < FRAME_FIRST_PHP ? id : numbers[id] ? next++ : 0;
-	*table = *pruned;
-	table->overflows = before.overflows;
-	*pruned = before;
+	pruned->overflows = table->overflows;
+	*ret_pruned = TAKE(pruned);
 	return 0;
 }
 
@@ -294,7 +297,7 @@ uint32_t frame_table_count(const struct frame_table *table)
 size_t frame_table_bytes(const struct frame_table *table)
 {
 	/* NOLINTNEXTLINE(bugprone-sizeof-expression): the entries are pointers, into the chunks */
-	return sizeof(*table) + table->chunk_bytes + table->room * sizeof(*table->entries) +
+	return sizeof(*table) + table->chunk_bytes + table->count * sizeof(*table->entries) +
 	       table->slot_count * sizeof(*table->slots);
 }
 

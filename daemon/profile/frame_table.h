@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Distinct frames (function, file, declaration line) and their numbers. Bounded; owned by one sampler thread.
+ * Distinct frames (function, file, declaration line) and their numbers. Bounded. One thread adds to a table;
+ * who was given numbers and a reference along with them may look these up from any other, at any time.
  */
 #pragma once
 
@@ -25,6 +26,9 @@ struct frame_table;
 
 /* At most @max_frames frames and @max_bytes of them and their text (64 KiB are always allowed). -ENOMEM. */
 int frame_table_new(uint32_t max_frames, size_t max_bytes, struct frame_table **ret_table);
+/* One reference more. */
+struct frame_table *frame_table_ref(struct frame_table *table);
+/* Gives one reference up; the last one frees. */
 void frame_table_free(struct frame_table *table);
 DEFINE_CLEANUP(struct frame_table, frame_table_free)
 
@@ -35,11 +39,10 @@ uint32_t frame_table_intern(struct frame_table *table, const struct function_nam
 /* Owned by the table, valid until it is cleared or freed. A number never given is FRAME_OTHER. */
 const struct function_name *frame_table_get(const struct frame_table *table, uint32_t id);
 
-/* Forgets all but the fixed frames and those for which @numbers[number] is not 0, and numbers what stays
- * anew:
- * @numbers[number], of which there are frame_table_count(), becomes the new one. -ENOMEM: all is as it was.
- */
-int frame_table_prune(struct frame_table *table, uint32_t *numbers);
+/* A table of the fixed frames and those for which @numbers[number] is not 0, which are numbered anew:
+ * @numbers[number], of which there are frame_table_count(), becomes the new one. What was counted so far, the
+ * new table goes on counting. -ENOMEM: @numbers are as they were. */
+int frame_table_prune(const struct frame_table *table, uint32_t *numbers, struct frame_table **ret_pruned);
 
 /* Forgets all but the fixed frames. */
 void frame_table_clear(struct frame_table *table);

@@ -101,18 +101,18 @@ static int copy_frames(struct profile *profile, const struct frame_table *table,
 	return 0;
 }
 
-int profile_from_calltree(
-	const struct calltree *tree, const struct frame_table *frames, struct profile **ret_profile)
+int profile_from_nodes(const struct calltree_node *nodes, uint32_t count, const struct frame_table *frames,
+	struct profile **ret_profile)
 {
-	const struct calltree_node *nodes = calltree_nodes(tree);
+	/* Another thread may be adding to it; what @nodes have is there. */
+	uint32_t table_count = frame_table_count(frames);
 	_cleanup_free_ uint32_t *numbers = NULL, *used = NULL;
 	_cleanup_(profile_freep) struct profile *profile = calloc(1, sizeof(*profile));
 
 	if (!profile)
 		return -ENOMEM;
-	profile->node_count = calltree_count(tree);
-	int r = number_frames(nodes, calltree_count(tree), frame_table_count(frames), &numbers, &used,
-		&profile->frame_count);
+	profile->node_count = count;
+	int r = number_frames(nodes, count, table_count, &numbers, &used, &profile->frame_count);
 	if (r < 0)
 		return r;
 	r = copy_frames(profile, frames, used);
@@ -124,7 +124,7 @@ int profile_from_calltree(
 	for (size_t i = 0; i < profile->node_count; i++)
 		profile->nodes[i] = (struct profile_node){
 			.parent = i == CALLTREE_ROOT ? CALLTREE_ROOT : nodes[i].parent,
-			.frame = numbers[known_frame(nodes[i].frame, frame_table_count(frames))],
+			.frame = numbers[known_frame(nodes[i].frame, table_count)],
 			.line = nodes[i].line,
 			.samples = nodes[i].samples,
 			.wall_ns = nodes[i].wall_ns,
@@ -133,6 +133,12 @@ int profile_from_calltree(
 		};
 	*ret_profile = TAKE(profile);
 	return 0;
+}
+
+int profile_from_calltree(
+	const struct calltree *tree, const struct frame_table *frames, struct profile **ret_profile)
+{
+	return profile_from_nodes(calltree_nodes(tree), calltree_count(tree), frames, ret_profile);
 }
 
 /* Plays one profile into @tree. */

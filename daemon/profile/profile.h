@@ -35,6 +35,9 @@ struct profile {
 /* Period, duration and accounting are the caller's to set. -ENOMEM. */
 int profile_from_calltree(
 	const struct calltree *tree, const struct frame_table *frames, struct profile **ret_profile);
+/* The same of @count nodes as calltree_nodes() gives them. */
+int profile_from_nodes(const struct calltree_node *nodes, uint32_t count, const struct frame_table *frames,
+	struct profile **ret_profile);
 
 /* One profile of several: frames by (name, file, line), nodes by path. Accounting and duration are added up;
  * the period is the shortest. -ENOMEM. */

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,13 +14,16 @@
 #include "reader/counters.h"
 #include "reader/request.h"
 #include "daemon/profile/profile.h"
+#include "daemon/profile/weighed_tree.h"
 
-/* Immutable once it has ended, so that the sampler's retention and whoever was told of it can hold it
- * together: counted references, from any thread. */
+/* Says the same from its end on, so that the sampler's retention and whoever was told of it can hold it
+ * together: counted references, from any thread. Its profile is made when somebody wants to see it. */
 struct unit_result {
 	_Atomic unsigned references;
-	uint64_t unit_id; /* unique while the daemon runs */
-	uint64_t handle;  /* the client's; 0: automatic, never adopted */
+	_Atomic size_t bytes; /* that it holds of memory */
+	pthread_mutex_t lock; /* of settling */
+	uint64_t unit_id;     /* unique while the daemon runs */
+	uint64_t handle;      /* the client's; 0: automatic, never adopted */
 	pid_t pid;
 	uid_t uid;
 	char pool[64];
@@ -40,15 +44,20 @@ struct unit_result {
 	uint32_t max_depth;
 	struct counters counters; /* gc counts since the unit began */
 	uint64_t tree_peak_bytes;
-	uint32_t frame_count, node_count;
+	uint32_t node_count;
 	uint64_t frame_overflows; /* frames that became <other> since the frame table was full */
 	struct accounting accounting;
-	struct profile *profile; /* NULL when the unit collected none */
+	bool has_tree;
+	struct weighed_tree tree; /* what it collected, until it is settled */
+	struct profile *profile;  /* once it is; NULL when it collected none */
 };
 
-/* One reference to a copy of @value, whose profile it takes over. NULL: no memory. */
+/* One reference to a copy of @value, whose tree and profile it takes over. NULL: no memory. */
 struct unit_result *unit_result_new(const struct unit_result *value);
 struct unit_result *unit_result_ref(struct unit_result *unit);
+/* Makes the profile of what it collected, unless that was done already. To be called before unit->profile is
+ * looked at, by any thread that has time: milliseconds for a large one. -ENOMEM: it may be tried again. */
+int unit_result_settle(struct unit_result *unit);
 /* What it holds of memory. */
 size_t unit_result_bytes(const struct unit_result *unit);
 /* Gives one reference up; the last one frees. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The two threads, and who gets which order.
+ * The threads, and who gets which order.
  */
 #include "daemon/sampling/engine.h"
 
@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/sampling/bookkeeper.h"
 #include "daemon/sampling/clock.h"
 #include "daemon/sampling/sampler.h"
 #include "daemon/sampling/scout.h"
@@ -22,8 +23,9 @@ struct engine {
 	struct engine_options options;
 	struct sampler *sampler;
 	struct scout *scout;
+	struct bookkeeper *bookkeeper;
 	struct mailbox *scout_inbox;
-	pthread_t sampler_thread, scout_thread;
+	pthread_t sampler_thread, scout_thread, bookkeeper_thread;
 	struct message stop_sampler, stop_scout;
 	bool running;
 	bool stuck; /* a thread would not end */
@@ -47,6 +49,10 @@ int engine_new(const struct engine_options *options, struct engine **ret_engine)
 	if (r < 0)
 		return r;
 	engine->sampler->scout = engine->scout_inbox;
+	r = bookkeeper_new(options, &engine->bookkeeper);
+	if (r < 0)
+		return r;
+	engine->sampler->bookkeeper = engine->bookkeeper;
 	r = scout_new(options, engine->scout_inbox, engine->sampler->inbox, &engine->sampler->sampling.names,
 		&engine->scout);
 	if (r < 0)
@@ -68,15 +74,27 @@ static int stop_thread(pthread_t thread, struct mailbox *inbox, struct message *
 	return -pthread_timedjoin_np(thread, NULL, &give_up);
 }
 
+static void stop_bookkeeper(struct engine *engine)
+{
+	bookkeeper_stop(engine->bookkeeper);
+	pthread_join(engine->bookkeeper_thread, NULL);
+}
+
 int engine_start(struct engine *engine)
 {
-	int error = pthread_create(&engine->sampler_thread, NULL, sampler_run, engine->sampler);
+	int error = pthread_create(&engine->bookkeeper_thread, NULL, bookkeeper_run, engine->bookkeeper);
 
 	if (error)
 		return -error;
+	error = pthread_create(&engine->sampler_thread, NULL, sampler_run, engine->sampler);
+	if (error) {
+		stop_bookkeeper(engine);
+		return -error;
+	}
 	error = pthread_create(&engine->scout_thread, NULL, scout_run, engine->scout);
 	if (error) {
 		stop_thread(engine->sampler_thread, engine->sampler->inbox, &engine->stop_sampler);
+		stop_bookkeeper(engine);
 		return -error;
 	}
 	engine->running = true;
@@ -141,6 +159,8 @@ int engine_stop(struct engine *engine)
 	engine->stuck = scout < 0 || sampler < 0;
 	if (engine->stuck)
 		return -ETIMEDOUT;
+	/* It answers what the sampler has sent it last. */
+	stop_bookkeeper(engine);
 	/* What each has sent the other while it ended. */
 	empty_sampler_inbox(engine->sampler->inbox);
 	empty_scout_inbox(engine->scout_inbox);
@@ -158,6 +178,8 @@ void engine_free(struct engine *engine)
 		empty_sampler_inbox(engine->sampler->inbox);
 		sampler_free(engine->sampler);
 	}
+	if (engine->bookkeeper)
+		bookkeeper_free(engine->bookkeeper);
 	if (engine->scout_inbox) {
 		empty_scout_inbox(engine->scout_inbox);
 		mailbox_free(engine->scout_inbox);

@@ -2,7 +2,7 @@
  *
  * The sampling engine as the rest of the program sees it: give it selectors, and orders; get answers. The
  * sampler thread owns all targets; an order is handed over to it and comes back, filled in, to the mailbox it
- * names.
+ * names. Units come back as they ended: unit_result_settle() makes their profile.
  */
 #pragma once
 
@@ -30,11 +30,12 @@ struct engine_options {
 };
 
 struct engine;
+struct pool_names;
 
 int engine_new(const struct engine_options *options, struct engine **ret_engine);
-/* Starts the sampler and discovery threads. */
+/* Starts the sampler, discovery and bookkeeper threads. */
 int engine_start(struct engine *engine);
-/* Ends both threads. All orders under way have come back when it returns, those that were not answered with
+/* Ends these threads. All orders under way have come back when it returns, those that were not answered with
  * ORDER_E_STOPPING; so do those that are submitted later. Nobody may submit one meanwhile. -ETIMEDOUT: a
  * thread hangs in the kernel, reading memory that does not answer. Then neither the engine nor any order may
  * be touched any more: end the process. */
@@ -98,8 +99,9 @@ struct order {
 	uint64_t period_ns;
 	uint32_t limit;
 
-	uint64_t asked_ns; /* the engine's own: CLOCK_MONOTONIC when it was submitted */
-	bool looked_for;   /* the engine's own: discovery has looked for @pid already */
+	uint64_t asked_ns;        /* the engine's own: CLOCK_MONOTONIC when it was submitted */
+	bool looked_for;          /* the engine's own: discovery has looked for @pid already */
+	struct pool_names *pools; /* the engine's own: what to tell who has asked for what isn't there */
 
 	/* the answer: owned by the order */
 	enum order_error error;
@@ -115,6 +117,8 @@ struct order {
 };
 
 int order_new(enum order_verb verb, struct order **ret_order);
+/* Does it ask for what is @pid's, @uid's and @pool's? */
+bool order_asks_for(const struct order *order, pid_t pid, uid_t uid, const char *pool);
 void order_free(struct order *order);
 DEFINE_CLEANUP(struct order, order_free)
 

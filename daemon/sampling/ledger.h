@@ -13,7 +13,7 @@
  * both and of others).
  *
  * While samples come in, a node's cpu_ns and wall_ns are weights: the time its running and its waiting
- * samples stand for. ledger_add_to() turns them into time.
+ * samples stand for. Whoever is given the tree turns them into time (weighed_tree_settle()).
  */
 #pragma once
 
@@ -21,22 +21,15 @@
 #include <stdint.h>
 
 #include "reader/activity.h"
-#include "daemon/profile/calltree.h"
-
-struct ledger_times {
-	uint64_t cpu_ns, queue_ns, off_ns;
-	/* Nobody watched: goes to <unread>. Of unseen_ns, so much on a CPU, and so much ready for one. */
-	uint64_t unseen_ns, unseen_cpu_ns, unseen_queue_ns;
-};
+#include "daemon/profile/weighed_tree.h"
 
 struct ledger {
-	struct calltree *tree;     /* borrowed: holds weights */
-	struct ledger_times times; /* of the stretches that are closed */
-	bool open;                 /* a stretch is */
-	uint64_t since_ns;         /* CLOCK_MONOTONIC: the open stretch's beginning, or the last one's end */
+	struct calltree *tree;      /* borrowed: holds weights */
+	struct weighed_times times; /* of the stretches that are closed */
+	bool open;                  /* a stretch is */
+	uint64_t since_ns;          /* CLOCK_MONOTONIC: the open stretch's beginning, or the last one's end */
 	struct activity_clocks since;
-	uint64_t last_ns;                              /* the last sample, or the stretch's beginning */
-	uint64_t running_weight_ns, waiting_weight_ns; /* sums of the nodes' */
+	uint64_t last_ns; /* the last sample, or the stretch's beginning */
 };
 
 /* An empty ledger over an empty tree. */
@@ -60,10 +53,10 @@ void ledger_skip(struct ledger *ledger, uint64_t now_ns, const struct activity_c
 void ledger_sample(struct ledger *ledger, uint32_t node, bool running, uint64_t now_ns);
 
 /* The times so far, an open stretch's as of @now_ns and @clocks. */
-struct ledger_times ledger_times(
+struct weighed_times ledger_times(
 	const struct ledger *ledger, uint64_t now_ns, const struct activity_clocks *clocks);
 
-/* Adds the tree to @into, weights turned into @times: what is added sums up to them exactly. Time of a class
- * in which no sample was found goes to <unread>. Returns the number of nodes for which @into had no room, or
- * -ENOMEM. */
-int ledger_add_to(const struct ledger *ledger, const struct ledger_times *times, struct calltree *into);
+/* Takes the nodes out of the tree, to be turned into @times by another thread. Takes a moment however many
+ * there are. The caller's (weighed_tree_deinit()). -ENOMEM: all is as it was. */
+int ledger_take_tree(struct ledger *ledger, const struct weighed_times *times, struct frame_table *frames,
+	struct weighed_tree *ret_tree);

@@ -69,7 +69,6 @@ static void discard(struct open_unit *unit)
 	unit->collecting = false;
 	unit->labels.profiling = false;
 	calltree_clear(unit->tree);
-	unit->ledger.running_weight_ns = unit->ledger.waiting_weight_ns = 0;
 	unit->labels.accounting = (struct accounting){0};
 }
 
@@ -106,30 +105,6 @@ void open_unit_cap(
 	ledger_close(&unit->ledger, now_ns, clocks);
 }
 
-/* The tree with its weights turned into time, as a profile. */
-static int make_profile(struct open_unit *unit, struct sampling *sampling, const struct ledger_times *times)
-{
-	struct unit_result *labels = &unit->labels;
-	struct calltree *timed = sampling_take_tree(sampling);
-	int r;
-
-	if (!timed)
-		return -ENOMEM;
-	r = ledger_add_to(&unit->ledger, times, timed);
-	if (r >= 0) {
-		labels->accounting.node_overflow += (unsigned)r;
-		r = profile_from_calltree(timed, sampling->frames, &labels->profile);
-	}
-	if (r == 0) {
-		labels->profile->period_ns = labels->period_ns;
-		labels->profile->duration_ns = labels->duration_ns;
-		labels->profile->accounting = labels->accounting;
-		labels->frame_count = (uint32_t)labels->profile->frame_count;
-	}
-	sampling_give_tree(sampling, timed);
-	return r;
-}
-
 static void note_counters(struct open_unit *unit, const struct counters *counters)
 {
 	struct counters *since = &unit->labels.counters;
@@ -146,7 +121,7 @@ int open_unit_end(struct open_unit *unit, struct sampling *sampling, uint64_t en
 {
 	struct unit_result *labels = &unit->labels;
 	struct unit_result *result = NULL;
-	struct ledger_times times;
+	struct weighed_times times;
 	uint64_t watched_ns;
 	int r = 0;
 
@@ -166,12 +141,14 @@ int open_unit_end(struct open_unit *unit, struct sampling *sampling, uint64_t en
 		note_counters(unit, counters);
 	labels->tree_peak_bytes = calltree_bytes(unit->tree);
 	labels->node_count = calltree_count(unit->tree) - 1;
-	if (labels->profiling)
-		r = make_profile(unit, sampling, &times);
+	if (labels->profiling) {
+		r = ledger_take_tree(&unit->ledger, &times, sampling->frames, &labels->tree);
+		labels->has_tree = r == 0;
+	}
 	if (r == 0) {
 		result = unit_result_new(labels);
-		if (!result && labels->profile)
-			profile_free(labels->profile);
+		if (!result)
+			weighed_tree_deinit(&labels->tree);
 		r = result ? 0 : -ENOMEM;
 	}
 	open_unit_drop(unit, sampling);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 int order_new(enum order_verb verb, struct order **ret_order)
 {
@@ -19,6 +20,12 @@ int order_new(enum order_verb verb, struct order **ret_order)
 	return 0;
 }
 
+bool order_asks_for(const struct order *order, pid_t pid, uid_t uid, const char *pool)
+{
+	return (!order->pid || order->pid == pid) && (order->uid == ORDER_ANY_UID || order->uid == uid) &&
+	       (!order->pool[0] || strcmp(order->pool, pool) == 0);
+}
+
 void order_free(struct order *order)
 {
 	if (order->unit)
@@ -30,5 +37,6 @@ void order_free(struct order *order)
 	if (order->profile)
 		profile_free(order->profile);
 	free(order->metrics);
+	free(order->pools);
 	free(order);
 }

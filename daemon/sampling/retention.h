@@ -31,7 +31,8 @@ DEFINE_CLEANUP(struct retention, retention_free)
 void retention_keep(struct retention *retention, struct unit_result *unit, uint64_t now_ns,
 	const struct retention_limits *limits);
 
-/* Lets go of what is too old. */
+/* Lets go of what is too old or too much. Units may have grown or shrunk since they were kept
+ * (unit_result_settle()): some are looked at again each time. */
 void retention_expire(struct retention *retention, uint64_t now_ns, const struct retention_limits *limits);
 
 /* The newest unit of @pid, when it was @uid's, that had @handle and was not finished by its client; borrowed.
@@ -44,5 +45,9 @@ struct unit_result *retention_find(
 
 /* The i-th newest; NULL past the end. */
 struct unit_result *retention_nth(struct retention *retention, size_t i);
+
+/* For a walk in several goes, newest first, while units come and go: the one that was kept last before the
+ * @*before-th, which it then is; borrowed. Begin with UINT64_MAX. NULL: no more. */
+struct unit_result *retention_walk(struct retention *retention, uint64_t *before);
 
 size_t retention_count(const struct retention *retention);

@@ -3,6 +3,10 @@
  * The loop: sleep until the earliest deadline, a message, or a target's end; then tick what is due. One
  * wake-up serves all targets of a cadence. With nothing to sample the timer is off.
  *
+ * Mail is read, and rounds are gone, between ticks: one message or one step at a time, and only while the
+ * next deadline is further away than that takes. After a tick there is one message in any case, so that a
+ * sampler that is always late still answers.
+ *
  * The thread asks for SCHED_FIFO at the lowest priority: as an ordinary thread it misses 4 to 13 % of its
  * ticks at 1 kHz on a busy machine (FACTS, docs/DECISIONS.md). It does nothing whose length somebody else
  * decides.
@@ -18,7 +22,6 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "daemon/sampling/frame_pruning.h"
 #include "daemon/sampling/scout.h"
 
 /* Wake up at least this often, so that the watchdog sees the loop turn. */
@@ -26,8 +29,8 @@
 #define EVENTS_AT_ONCE 64
 /* What is kept for too long is let go of this often. */
 #define HOUSEKEEPING_NS 1000000000ull
-/* A frame table that was full is pruned at most this often. */
-#define PRUNING_NS (60 * HOUSEKEEPING_NS)
+/* What a message takes: `finish` looks at a process. */
+#define MAIL_NS 100000ull
 
 int sampler_new(const struct engine_options *options, struct sampler **ret_sampler)
 {
@@ -38,6 +41,8 @@ int sampler_new(const struct engine_options *options, struct sampler **ret_sampl
 	if (!sampler)
 		return -ENOMEM;
 	sampler->epoll_fd = sampler->timer_fd = -1;
+	sampler->mail_end = &sampler->mail;
+	rounds_init(&sampler->rounds);
 	sampler->started_ns = monotonic_now_ns();
 	r = sampling_init(&sampler->sampling, options);
 	if (r < 0)
@@ -63,7 +68,6 @@ int sampler_new(const struct engine_options *options, struct sampler **ret_sampl
 
 void sampler_free(struct sampler *sampler)
 {
-	departed_reset(&sampler->departed, "");
 	if (sampler->timer_fd >= 0)
 		close(sampler->timer_fd);
 	if (sampler->epoll_fd >= 0)
@@ -138,6 +142,7 @@ static void add_target(struct sampler *sampler, struct sampler_command *command)
 		report_lost(sampler, &command->identity);
 		return;
 	}
+	target->serial = ++sampler->last_serial;
 	sampler->targets[sampler->target_count++] = target;
 	sampler->targets_attached_total++;
 	target_set_rate(target, period_of(sampler, &target->identity));
@@ -147,19 +152,12 @@ static void add_target(struct sampler *sampler, struct sampler_command *command)
 }
 
 /* What it did since the last reset stays part of its pool's profile. */
-static void leave_window(struct sampler *sampler, const struct target *target)
+static void leave_window(struct sampler *sampler, struct target *target)
 {
-	struct departed_group *group = departed_group(&sampler->departed, target->identity.pool,
-		target->identity.uid, sampler->sampling.options.max_nodes);
-	int without_room;
+	struct window *window;
 
-	if (!group)
-		return;
-	without_room = target_add_window_to(target, group->tree);
-	accounting_add(&group->accounting, &target->window_accounting);
-	group->accounting.node_overflow += without_room > 0 ? (unsigned)without_room : 0;
-	if (target->window_begin_ns < group->begin_ns)
-		group->begin_ns = target->window_begin_ns;
+	if (!sampler->stopping && window_take(target, &sampler->sampling, &window) == 0)
+		bookkeeper_add(sampler->bookkeeper, window);
 }
 
 static void remove_target(struct sampler *sampler, struct target *target)
@@ -167,9 +165,11 @@ static void remove_target(struct sampler *sampler, struct target *target)
 	struct sampling *sampling = &sampler->sampling;
 	size_t place = 0;
 
+	rounds_forget(sampler, target);
 	while (sampler->targets[place] != target)
 		place++;
-	sampler->targets[place] = sampler->targets[--sampler->target_count];
+	memmove(sampler->targets + place, sampler->targets + place + 1,
+		(--sampler->target_count - place) * sizeof(struct target *));
 	if (target->cadence != CADENCES_NONE)
 		cadences_leave(&sampler->cadences, target->cadence);
 	epoll_ctl(sampler->epoll_fd, EPOLL_CTL_DEL, target->pidfd, NULL);
@@ -234,33 +234,62 @@ static void obey(struct sampler *sampler, struct sampler_command *command)
 	free(command);
 }
 
-static void read_mail(struct sampler *sampler)
+static void take_mail(struct sampler *sampler)
 {
-	struct message *mail = mailbox_take_all(sampler->inbox);
-
-	while (mail) {
-		struct message *next = mail->next;
-
-		if (mail->kind == SAMPLER_ORDER) {
-			struct order *order = (struct order *)mail;
-
-			if (sampler_answer(sampler, order))
-				mailbox_post(order->reply_to, &order->message);
-		} else {
-			obey(sampler, (struct sampler_command *)mail);
-		}
-		mail = next;
-	}
+	*sampler->mail_end = mailbox_take_all(sampler->inbox);
+	while (*sampler->mail_end)
+		sampler->mail_end = &(*sampler->mail_end)->next;
 }
 
-static void tick(struct sampler *sampler)
+static struct message *next_mail(struct sampler *sampler)
+{
+	struct message *mail = sampler->mail;
+
+	sampler->mail = mail->next;
+	if (!sampler->mail)
+		sampler->mail_end = &sampler->mail;
+	return mail;
+}
+
+static void read_mail(struct sampler *sampler)
+{
+	struct message *mail = next_mail(sampler);
+	struct order *order = (struct order *)mail;
+
+	if (mail->kind != SAMPLER_ORDER)
+		obey(sampler, (struct sampler_command *)mail);
+	else if (sampler_answer(sampler, order))
+		mailbox_post(order->reply_to, &order->message);
+}
+
+bool sampler_has_time(const struct sampler *sampler, uint64_t ns)
+{
+	uint64_t deadline_ns = cadences_deadline_ns(&sampler->cadences);
+
+	return !deadline_ns || monotonic_now_ns() + ns < deadline_ns;
+}
+
+static void answer(struct sampler *sampler, bool ticked)
+{
+	bool may_read = ticked;
+
+	take_mail(sampler);
+	while (sampler->mail && !sampler->stopping && (may_read || sampler_has_time(sampler, MAIL_NS))) {
+		read_mail(sampler);
+		may_read = false;
+	}
+	rounds_turn(sampler, ticked);
+}
+
+/* False: nothing was due. */
+static bool tick(struct sampler *sampler)
 {
 	struct sampling *sampling = &sampler->sampling;
 
 	if (!cadences_turn(&sampler->cadences, monotonic_now_ns()))
-		return;
+		return false;
 	sampler->ticks++;
-	/* Backwards: a target that is removed is replaced by one that was served already. */
+	/* Backwards: when one is removed, those behind it, which were served already, move up. */
 	for (size_t i = sampler->target_count; i-- > 0;) {
 		struct target *target = sampler->targets[i];
 		const struct cadence_due *due = cadences_due(&sampler->cadences, target->cadence);
@@ -280,14 +309,19 @@ static void tick(struct sampler *sampler)
 			break;
 		}
 	}
+	rounds_follow_tick(sampler);
+	return true;
 }
 
-/* Sets the timer to the earliest deadline, if it is not that already. */
+/* Sets the timer to the earliest deadline, or to when rounds go on, if it is not that already. */
 static void arm_timer(struct sampler *sampler)
 {
 	uint64_t earliest_ns = cadences_deadline_ns(&sampler->cadences);
+	uint64_t rounds_ns = rounds_due_ns(sampler);
 	struct itimerspec when = {0};
 
+	if (rounds_ns)
+		earliest_ns = rounds_ns;
 	if (earliest_ns == sampler->armed_ns)
 		return;
 	when.it_value.tv_sec = (time_t)(earliest_ns / 1000000000u);
@@ -304,17 +338,39 @@ static void ask_for_realtime(struct sampler *sampler)
 			    pthread_setschedparam(pthread_self(), SCHED_FIFO, &lowest) == 0;
 }
 
+/* So that they don't keep the table of before. */
+static void settle_retained(struct sampler *sampler)
+{
+	struct retention *retention = sampler->sampling.retention;
+	size_t count = retention_count(retention);
+	struct unit_result **units = calloc(count + 1, sizeof(struct unit_result *));
+
+	if (!units)
+		return;
+	for (size_t i = 0; i < count; i++)
+		units[i] = unit_result_ref(retention_nth(retention, i));
+	bookkeeper_settle(sampler->bookkeeper, units, count);
+}
+
 static void prune_frames(struct sampler *sampler, uint64_t now_ns)
 {
-	uint64_t overflows = frame_table_overflows(sampler->sampling.frames);
+	struct sampling *sampling = &sampler->sampling;
+	_cleanup_free_ struct calltree **trees = NULL;
+	size_t count = 0;
 
-	if (overflows == sampler->overflows_at_prune ||
-		(sampler->pruned_ns && now_ns - sampler->pruned_ns < PRUNING_NS))
+	if (!frame_pruning_is_due(&sampling->pruning, sampling->frames, now_ns))
 		return;
-	sampler->pruned_ns = now_ns;
-	sampler->overflows_at_prune = overflows;
 	/* Without memory for it the next one may do. */
-	(void)frame_pruning_run(sampler);
+	trees = calloc(sampler->target_count * 2 + 1, sizeof(struct calltree *));
+	if (!trees)
+		return;
+	for (size_t i = 0; i < sampler->target_count; i++) {
+		trees[count++] = sampler->targets[i]->window.tree;
+		if (sampler->targets[i]->unit.open)
+			trees[count++] = sampler->targets[i]->unit.tree;
+	}
+	if (sampling_prune_frames(sampling, trees, count) == 0)
+		settle_retained(sampler);
 }
 
 static void keep_house(struct sampler *sampler)
@@ -332,12 +388,13 @@ static void turn(struct sampler *sampler)
 {
 	struct epoll_event events[EVENTS_AT_ONCE];
 	int count;
+	bool ticked;
 
 	arm_timer(sampler);
 	count = epoll_wait(sampler->epoll_fd, events, EVENTS_AT_ONCE, LONGEST_SLEEP_MS);
 	atomic_fetch_add_explicit(&sampler->heartbeat, 1, memory_order_relaxed);
 
-	tick(sampler);
+	ticked = tick(sampler);
 	for (int i = 0; i < count; i++) {
 		struct target *ended = events[i].data.ptr;
 
@@ -349,8 +406,15 @@ static void turn(struct sampler *sampler)
 			break;
 		}
 	}
-	read_mail(sampler);
+	answer(sampler, ticked);
 	keep_house(sampler);
+}
+
+/* For who empties the mailbox. */
+static void put_mail_back(struct sampler *sampler)
+{
+	while (sampler->mail)
+		mailbox_post(sampler->inbox, next_mail(sampler));
 }
 
 void *sampler_run(void *context)
@@ -361,6 +425,8 @@ void *sampler_run(void *context)
 	ask_for_realtime(sampler);
 	while (!sampler->stopping)
 		turn(sampler);
+	rounds_end(sampler);
+	put_mail_back(sampler);
 	while (sampler->target_count)
 		remove_target(sampler, sampler->targets[0]);
 	return NULL;

@@ -11,11 +11,12 @@
 #include <stdint.h>
 
 #include "symbols/cleanup.h"
+#include "daemon/sampling/bookkeeper.h"
 #include "daemon/sampling/cadences.h"
-#include "daemon/sampling/departed.h"
 #include "daemon/sampling/engine.h"
 #include "daemon/sampling/mailbox.h"
 #include "daemon/sampling/refusals.h"
+#include "daemon/sampling/rounds.h"
 #include "daemon/sampling/sampling.h"
 #include "daemon/sampling/standing.h"
 #include "daemon/sampling/target.h"
@@ -41,23 +42,25 @@ struct sampler_command {
 struct sampler {
 	struct sampling sampling;
 	struct mailbox *inbox;
-	struct mailbox *scout;     /* borrowed: where unknown pids and lost targets are reported */
-	struct refusals *refusals; /* borrowed: the scout's, for metrics */
+	struct message *mail; /* taken from there and not looked at yet */
+	struct message **mail_end;
+	struct mailbox *scout;         /* borrowed: where unknown pids and lost targets are reported */
+	struct refusals *refusals;     /* borrowed: the scout's, for metrics */
+	struct bookkeeper *bookkeeper; /* borrowed: where windows go */
 
-	struct target **targets;
+	struct target **targets; /* as they came: by rising serials */
 	size_t target_count;
+	uint64_t last_serial;
+	struct rounds rounds;
 	struct cadences cadences;
 	struct standing standing;
-	struct departed departed;
 
 	int epoll_fd, timer_fd;
-	uint64_t armed_ns; /* the deadline the timer is set to; 0: none */
+	uint64_t armed_ns; /* what the timer is set to; 0: nothing */
 	bool stopping;
 	bool realtime;
 	uint64_t started_ns, ticks, targets_attached_total;
 	uint64_t housekeeping_ns;       /* when it was last done */
-	uint64_t pruned_ns;             /* when the frame table was last pruned */
-	uint64_t overflows_at_prune;    /* what the table counted then */
 	atomic_uint_fast64_t heartbeat; /* rises with every turn of the loop: read by the watchdog */
 };
 
@@ -65,8 +68,8 @@ int sampler_new(const struct engine_options *options, struct sampler **ret_sampl
 void sampler_free(struct sampler *sampler);
 DEFINE_CLEANUP(struct sampler, sampler_free)
 
-/* The thread's function, @context is the sampler; returns after SAMPLER_STOP. All targets are let go by then.
- */
+/* The thread's function, @context is the sampler; returns after SAMPLER_STOP. All targets are let go by then;
+ * what it has not looked at is back in its mailbox. */
 void *sampler_run(void *context);
 
 struct target *sampler_find(struct sampler *sampler, pid_t pid);
@@ -75,5 +78,11 @@ struct target *sampler_find(struct sampler *sampler, pid_t pid);
  * have changed. */
 void sampler_follow_period(struct sampler *sampler, struct target *target, uint64_t now_ns);
 
-/* answers.c: fills in @order. False: it went on to somebody else, who will answer it. */
+/* Is the next deadline more than @ns away? */
+bool sampler_has_time(const struct sampler *sampler, uint64_t ns);
+
+/* answers.c: its numbers, but for what the trees of targets hold; the caller's (free()). NULL: no memory. */
+struct metrics *sampler_metrics(const struct sampler *sampler);
+
+/* answers.c: fills in @order. False: it went on to somebody else, who will answer it, or on a round. */
 bool sampler_answer(struct sampler *sampler, struct order *order);

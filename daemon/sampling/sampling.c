@@ -18,6 +18,12 @@ static uint32_t intern(void *context, const struct function_name *name)
 	return frame_table_intern(context, name);
 }
 
+int sampling_new_frame_table(const struct engine_options *options, struct frame_table **ret_frames)
+{
+	return frame_table_new(
+		options->max_frames, (size_t)options->max_frames * MAX_FRAME_BYTES_EACH, ret_frames);
+}
+
 int sampling_init(struct sampling *sampling, const struct engine_options *options)
 {
 	int r;
@@ -27,8 +33,7 @@ int sampling_init(struct sampling *sampling, const struct engine_options *option
 	sampling->limited = malloc(STACK_MAX_FRAMES * sizeof(*sampling->limited));
 	if (!sampling->sample || !sampling->limited)
 		return -ENOMEM;
-	r = frame_table_new(
-		options->max_frames, (size_t)options->max_frames * MAX_FRAME_BYTES_EACH, &sampling->frames);
+	r = sampling_new_frame_table(options, &sampling->frames);
 	if (r < 0)
 		return r;
 	sampling->names = (struct frame_names){.intern = intern, .context = sampling->frames};
@@ -65,6 +70,18 @@ void sampling_give_tree(struct sampling *sampling, struct calltree *tree)
 	}
 	calltree_clear(tree);
 	sampling->spare_trees[sampling->spare_tree_count++] = tree;
+}
+
+int sampling_prune_frames(struct sampling *sampling, struct calltree *const *trees, size_t count)
+{
+	int r = frame_pruning_run(&sampling->frames, trees, count);
+
+	if (r < 0)
+		return r;
+	sampling->names.context = sampling->frames;
+	/* Their caches hold numbers, and are dropped in another epoch. */
+	sampling->names.epoch++;
+	return 0;
 }
 
 static struct retention_limits retention_limits(const struct sampling *sampling)

@@ -12,6 +12,7 @@
 #include "daemon/profile/frame_table.h"
 #include "daemon/sampling/clock.h"
 #include "daemon/sampling/engine.h"
+#include "daemon/sampling/frame_pruning.h"
 #include "daemon/sampling/retention.h"
 
 /* Trees kept for the next unit. */
@@ -21,6 +22,7 @@ struct sampling {
 	struct engine_options options;
 	struct frame_table *frames;
 	struct frame_names names; /* for the reader: interns into @frames */
+	struct frame_pruning pruning;
 	struct retention *retention;
 	struct calltree *spare_trees[SAMPLING_SPARE_TREES];
 	size_t spare_tree_count;
@@ -31,6 +33,9 @@ struct sampling {
 	struct frame *limited;     /* scratch: STACK_MAX_FRAMES frames */
 };
 
+/* An empty table as large as @options want it. -ENOMEM. */
+int sampling_new_frame_table(const struct engine_options *options, struct frame_table **ret_frames);
+
 int sampling_init(struct sampling *sampling, const struct engine_options *options);
 void sampling_deinit(struct sampling *sampling);
 
@@ -40,6 +45,10 @@ void sampling_give_tree(struct sampling *sampling, struct calltree *tree);
 
 /* Keeps an ended unit for a while, within the configured bounds (a reference of its own is taken). */
 void sampling_retain(struct sampling *sampling, struct unit_result *unit, uint64_t now_ns);
+
+/* Forgets the frames that none of the sampler's @trees has a node of; readers name all functions anew.
+ * -ENOMEM: all is as it was. */
+int sampling_prune_frames(struct sampling *sampling, struct calltree *const *trees, size_t count);
 
 /* Lets go of units kept for too long. */
 void sampling_expire(struct sampling *sampling, uint64_t now_ns);

@@ -389,13 +389,6 @@ void target_reset(struct target *target, uint64_t now_ns)
 	target->proved = false;
 }
 
-int target_add_window_to(const struct target *target, struct calltree *into)
-{
-	struct ledger_times times = ledger_times(&target->window, target->last_ns, &target->clocks);
-
-	return ledger_add_to(&target->window, &times, into);
-}
-
 static void copy(char *into, size_t bytes, const char *text)
 {
 	snprintf(into, bytes, "%s", text);

@@ -35,6 +35,7 @@ struct finished_unit {
 
 struct target {
 	struct discovered identity;
+	uint64_t serial; /* rises from target to target, in the order in which they came */
 	struct php_process *process;
 	int pidfd; /* readable once it has ended; owned */
 	bool suspended;
@@ -97,8 +98,5 @@ void target_resume(struct target *target, struct sampling *sampling);
 
 /* Empties its window. */
 void target_reset(struct target *target, uint64_t now_ns);
-
-/* Adds its window, in time, to @into. Returns the number of nodes for which there was no room, or -ENOMEM. */
-int target_add_window_to(const struct target *target, struct calltree *into);
 
 void target_report(const struct target *target, uint64_t now_ns, struct target_report *ret_report);

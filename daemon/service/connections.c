@@ -44,7 +44,7 @@ void connection_drop(struct service *service, struct client *client)
 	if (client->fd < 0)
 		return;
 	if (client->exchange)
-		client->exchange->client = NULL;
+		exchange_abandon(service, client->exchange);
 	client->exchange = NULL;
 	connection_set_ready(service, client, false);
 	/* Closing is not enough where a forked child holds the connection too: events would go on, for a

@@ -5,8 +5,9 @@
  * wide and a hostile host of containers may have many, it is a fixed array; a user of whom nothing has to be
  * remembered gives its place to the next. Looking through it takes a microsecond, once a connection.
  *
- * Requests are counted with a token bucket kept in time: each request costs 1 s / requests_per_second of a
- * credit that grows with the clock up to one second. Nothing ticks, and a changed limit holds at once.
+ * Requests are counted with a token bucket kept in time: each request costs 1 s / requests_per_second, or a
+ * multiple of that, of a credit that grows with the clock up to one second. Nothing ticks, and a changed
+ * limit holds at once.
  */
 #include "daemon/service/quota.h"
 
@@ -18,6 +19,7 @@ struct quota_user {
 	uid_t uid;
 	bool known; /* the place is taken */
 	uint32_t connections;
+	bool has_long; /* an answer under way */
 	uint64_t pending_bytes;
 	uint64_t credit_ns; /* at most a second, as of credited_ns */
 	uint64_t credited_ns;
@@ -63,7 +65,7 @@ static void grow_credit(struct quota_user *user, uint64_t now_ns)
 /* With a full bucket and no connection it is like a user never seen. */
 static bool is_forgettable(struct quota_user *user, uint64_t now_ns)
 {
-	if (user->connections > 0)
+	if (user->connections > 0 || user->has_long)
 		return false;
 	grow_credit(user, now_ns);
 	return user->credit_ns == SECOND_NS;
@@ -105,18 +107,33 @@ void quota_disconnect(struct quota_user *user)
 	user->connections--;
 }
 
-bool quota_take_request(struct quota *quota, struct quota_user *user, uint64_t now_ns)
+bool quota_take_request(struct quota *quota, struct quota_user *user, unsigned cost, uint64_t now_ns)
 {
 	uint64_t cost_ns;
 
 	if (quota->limits.requests_per_second == 0)
 		return true;
-	cost_ns = SECOND_NS / quota->limits.requests_per_second;
+	cost_ns = SECOND_NS / quota->limits.requests_per_second * cost;
+	if (cost_ns > SECOND_NS)
+		cost_ns = SECOND_NS;
 	grow_credit(user, now_ns);
 	if (user->credit_ns < cost_ns)
 		return false;
 	user->credit_ns -= cost_ns;
 	return true;
+}
+
+bool quota_begin_long(struct quota_user *user)
+{
+	if (user->has_long)
+		return false;
+	user->has_long = true;
+	return true;
+}
+
+void quota_end_long(struct quota_user *user)
+{
+	user->has_long = false;
 }
 
 bool quota_take_bytes(struct quota *quota, struct quota_user *user, size_t bytes)

@@ -41,8 +41,13 @@ void quota_set_limits(struct quota *quota, const struct quota_limits *limits);
 int quota_connect(struct quota *quota, uid_t uid, uint64_t now_ns, struct quota_user **ret_user);
 void quota_disconnect(struct quota_user *user);
 
-/* May @user ask once more now? If so, it is counted. */
-bool quota_take_request(struct quota *quota, struct quota_user *user, uint64_t now_ns);
+/* May @user ask once more now, for what counts as @cost requests (a whole second's worth at most)? If so, it
+ * is counted. */
+bool quota_take_request(struct quota *quota, struct quota_user *user, unsigned cost, uint64_t now_ns);
+
+/* One long answer of a user's at a time. False: there is one. The user is remembered until it has ended. */
+bool quota_begin_long(struct quota_user *user);
+void quota_end_long(struct quota_user *user);
 
 /* @bytes more are waiting for @user to read them. False, and nothing taken, when that is too much. */
 bool quota_take_bytes(struct quota *quota, struct quota_user *user, size_t bytes);

@@ -78,7 +78,8 @@ static void begin_stop(struct service *service)
 	count = service->client_count;
 	for (client = TAILQ_FIRST(&service->clients); client && count > 0; client = next, count--) {
 		next = TAILQ_NEXT(client, clients);
-		/* Also of those who wait for an answer: what they asked behind it was asked before the end. */
+		/* Also of those who wait for an answer: what they asked behind it was asked before the end.
+		 */
 		if (client_read(client, &service->limits) < 0 && !client->exchange) {
 			connection_drop(service, client);
 			continue;
@@ -269,6 +270,7 @@ static int set_up_loop(struct service *service)
 	if (service->wake_fd < 0)
 		return -errno;
 	if ((error = mailbox_new(&service->mailbox)) || (error = quota_new(&none, &service->quota)) ||
+		(error = writer_new(service->mailbox, SERVICE_WRITTEN, &service->writer)) ||
 		(error = watch(service, service->wake_fd, &service->wake_fd)))
 		return error;
 	return watch(service, mailbox_fd(service->mailbox), &service->mailbox);
@@ -290,6 +292,7 @@ int service_new(const struct service_options *options, const struct service_hook
 	TAILQ_INIT(&service->clients);
 	TAILQ_INIT(&service->gone);
 	TAILQ_INIT(&service->ready);
+	TAILQ_INIT(&service->waiting);
 	pthread_mutex_init(&service->news_lock, NULL);
 
 	error = set_up_loop(service);
@@ -336,6 +339,8 @@ void service_free(struct service *service)
 	end_turn(service);
 	/* A mailbox that an order still names can't be freed; with an engine that never answers, it is left
 	 * behind. */
+	if (service->writer)
+		writer_free(service->writer);
 	if (service->mailbox && drain(service))
 		mailbox_free(service->mailbox);
 	listening_socket_close(&service->listener);

@@ -13,6 +13,10 @@
 #include "daemon/service/protocol.h"
 #include "daemon/service/service.h"
 #include "daemon/service/socket_path.h"
+#include "daemon/service/writer.h"
+
+/* What arrives in its mailbox. */
+enum service_message { SERVICE_ORDER = 0, SERVICE_WRITTEN };
 
 #define MILLISECOND_NS UINT64_C(1000000)
 #define SECOND_NS UINT64_C(1000000000)
@@ -25,14 +29,16 @@ struct service {
 	int epoll_fd;
 	int wake_fd;
 	struct mailbox *mailbox;
-	size_t awaited; /* orders the engine has */
+	struct writer *writer;
+	size_t awaited; /* orders the engine has, and exchanges the writer has */
 	struct quota *quota;
 	struct client_limits limits;
 
 	struct client_list clients; /* least recently active first */
 	struct client_list
 		gone; /* closed; freed at the end of the turn, since events of this turn may name them */
-	struct client_list ready; /* those with is_ready */
+	struct client_list ready;       /* those with is_ready */
+	TAILQ_HEAD(, exchange) waiting; /* those with waits_for_user, oldest first */
 	size_t client_count;
 	uint64_t accept_again_ns; /* 0: accepting */
 	uint64_t stop_by_ns;      /* 0: not stopping */
@@ -70,6 +76,9 @@ void connection_settle(struct service *service, struct client *client);
 void connection_drop(struct service *service, struct client *client);
 
 /* exchanges.c */
+
+/* Its client has left. */
+void exchange_abandon(struct service *service, struct exchange *exchange);
 
 /* Takes up what the client has sent, up to a turn's share. */
 void exchanges_serve(struct service *service, struct client *client);

@@ -12,6 +12,8 @@
 struct verb {
 	const char *name;
 	enum role needs;
+	unsigned cost; /* of asking, in requests */
+	bool is_long;  /* its answer is made by the writer, one of a user's at a time; it uses no host */
 	/* Adds orders to the exchange, or notes in its request what is wrong. All of the client's arguments
 	 * are checked here. */
 	void (*ask)(struct exchange *exchange, const struct verb_host *host);

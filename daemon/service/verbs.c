@@ -16,6 +16,8 @@
 #include "daemon/service/verb.h"
 
 #define MAX_PID 4194304 /* the kernel's PID_MAX_LIMIT */
+/* Of a unit whose result is written at once, in a fraction of a millisecond. */
+#define MAX_SHORT_NODES 500
 
 struct order *verb_add_order(struct exchange *exchange, enum order_verb verb)
 {
@@ -62,21 +64,22 @@ cJSON *verb_wrap(const char *name, cJSON *value)
 }
 
 static const struct verb verbs[] = {
-	{"finish", ROLE_WORKER, verb_ask_finish, verb_answer_unit},
-	{"status", ROLE_WORKER, verb_ask_status, verb_answer_status},
-	{"targets", ROLE_READER_OWN, verb_ask_targets, verb_answer_targets},
-	{"top", ROLE_READER_OWN, verb_ask_top, verb_answer_top},
-	{"profile", ROLE_READER_OWN, verb_ask_profile, verb_answer_profile},
-	{"unit", ROLE_READER_OWN, verb_ask_unit, verb_answer_unit},
-	{"units", ROLE_READER_OWN, verb_ask_units, verb_answer_units},
-	{"metrics", ROLE_READER, verb_ask_metrics, verb_answer_metrics}, /* counts everybody's targets */
-	{"attach", ROLE_CONTROL, verb_ask_attach, verb_answer_affected},
-	{"detach", ROLE_CONTROL, verb_ask_detach, verb_answer_affected},
-	{"rate", ROLE_CONTROL, verb_ask_rate, verb_answer_rate},
-	{"reset", ROLE_CONTROL, verb_ask_reset, verb_answer_affected},
-	{"suspend", ROLE_CONTROL, verb_ask_suspend, verb_answer_affected},
-	{"resume", ROLE_CONTROL, verb_ask_resume, verb_answer_affected},
-	{"reload", ROLE_CONTROL, verb_ask_reload, verb_answer_reload},
+	{"finish", ROLE_WORKER, 1, false, verb_ask_finish, verb_answer_unit},
+	{"status", ROLE_WORKER, 2, false, verb_ask_status, verb_answer_status},
+	{"targets", ROLE_READER_OWN, 10, true, verb_ask_targets, verb_answer_targets},
+	{"top", ROLE_READER_OWN, 100, true, verb_ask_top, verb_answer_top},
+	{"profile", ROLE_READER_OWN, 100, true, verb_ask_profile, verb_answer_profile},
+	{"unit", ROLE_READER_OWN, 20, true, verb_ask_unit, verb_answer_unit},
+	{"units", ROLE_READER_OWN, 50, true, verb_ask_units, verb_answer_units},
+	{"metrics", ROLE_READER, 1, false, verb_ask_metrics,
+		verb_answer_metrics}, /* counts everybody's targets */
+	{"attach", ROLE_CONTROL, 1, false, verb_ask_attach, verb_answer_affected},
+	{"detach", ROLE_CONTROL, 1, false, verb_ask_detach, verb_answer_affected},
+	{"rate", ROLE_CONTROL, 1, false, verb_ask_rate, verb_answer_rate},
+	{"reset", ROLE_CONTROL, 1, false, verb_ask_reset, verb_answer_affected},
+	{"suspend", ROLE_CONTROL, 1, false, verb_ask_suspend, verb_answer_affected},
+	{"resume", ROLE_CONTROL, 1, false, verb_ask_resume, verb_answer_affected},
+	{"reload", ROLE_CONTROL, 1, false, verb_ask_reload, verb_answer_reload},
 };
 
 #define VERB_COUNT (sizeof(verbs) / sizeof(verbs[0]))
@@ -159,7 +162,7 @@ static enum protocol_error translate(enum order_error error, const char **ret_wo
 	return PROTOCOL_OK;
 }
 
-cJSON *verb_answer(struct exchange *exchange, const struct verb_host *host)
+static cJSON *answer(struct exchange *exchange, const struct verb_host *host)
 {
 	struct protocol_request *request = &exchange->request;
 	bool hide_reason = exchange->role < ROLE_READER && exchange->verb->needs != ROLE_WORKER;
@@ -182,10 +185,46 @@ cJSON *verb_answer(struct exchange *exchange, const struct verb_host *host)
 	return result;
 }
 
+unsigned verb_cost(const struct exchange *exchange)
+{
+	return exchange->verb ? exchange->verb->cost : 1;
+}
+
+bool verb_is_worker(const struct exchange *exchange)
+{
+	return exchange->verb->needs == ROLE_WORKER;
+}
+
+bool verb_is_long(const struct exchange *exchange)
+{
+	return exchange->verb->is_long;
+}
+
+bool verb_answer_is_long(const struct exchange *exchange)
+{
+	const struct order *order = exchange->order_count ? exchange->orders[0] : NULL;
+
+	return exchange->verb->is_long || (order && order->verb == ORDER_FINISH && order->unit &&
+						  order->unit->node_count > MAX_SHORT_NODES);
+}
+
+void exchange_write(struct exchange *exchange, const struct verb_host *host)
+{
+	struct protocol_request *request = &exchange->request;
+	cJSON *result = request->error ? NULL : answer(exchange, host);
+
+	if (result)
+		protocol_append_result(&exchange->lines, request->id, result);
+	else
+		protocol_append_error(&exchange->lines, request->id, request->error, request->why);
+	cJSON_Delete(result);
+}
+
 void exchange_free(struct exchange *exchange)
 {
 	for (size_t i = 0; i < exchange->order_count; i++)
 		order_free(exchange->orders[i]);
 	protocol_request_deinit(&exchange->request);
+	text_free(&exchange->lines);
 	free(exchange);
 }

@@ -4,6 +4,9 @@
  */
 #pragma once
 
+#include <sys/queue.h>
+
+#include "daemon/export/export.h"
 #include "daemon/sampling/engine.h"
 #include "daemon/service/authority.h"
 #include "daemon/service/protocol.h"
@@ -17,14 +20,19 @@ struct verb;
 /* A request under way: from its line until its answer. It outlives its client, since orders always come back.
  */
 struct exchange {
-	struct client *client; /* NULL: has left */
+	struct message message;  /* first: long answers travel to the writer and back */
+	struct client *client;   /* NULL: has left */
+	struct quota_user *user; /* whose one long answer under way it is; NULL: of nobody */
+	bool waits_for_user;     /* its orders are not submitted yet: another one is that */
+	TAILQ_ENTRY(exchange) queued;
 	struct peer peer;
 	enum role role;
 	struct protocol_request request; /* request.error: the answer is this error */
 	const struct verb *verb;
 	struct order *orders[EXCHANGE_MAX_ORDERS]; /* owned, but lent to the engine while .awaited > 0 */
 	size_t order_count;
-	size_t awaited; /* orders that have not come back */
+	size_t awaited;    /* orders that have not come back */
+	struct text lines; /* once it is written */
 };
 
 /* What verbs may use of the service. */
@@ -43,8 +51,18 @@ cJSON *verbs_list(void);
  * .request.error. */
 void verb_ask(struct exchange *exchange, const struct verb_host *host);
 
-/* With all orders back: the result, the caller's; or NULL and .request.error. */
-cJSON *verb_answer(struct exchange *exchange, const struct verb_host *host);
+/* What the request counts for in its user's quota, also when it is none. */
+unsigned verb_cost(const struct exchange *exchange);
+/* A worker asks, which serves nobody while it waits. */
+bool verb_is_worker(const struct exchange *exchange);
+/* A reader's, whose answer takes long to collect and to write. */
+bool verb_is_long(const struct exchange *exchange);
+/* With all orders back: the answer takes long to write, whosever it is. Then it can be done by any thread,
+ * and with an empty host. */
+bool verb_answer_is_long(const struct exchange *exchange);
+
+/* With all orders back, or .request.error: the answer's .lines. */
+void exchange_write(struct exchange *exchange, const struct verb_host *host);
 
 void exchange_free(struct exchange *exchange);
 DEFINE_CLEANUP(struct exchange, exchange_free)

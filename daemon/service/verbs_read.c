@@ -46,12 +46,14 @@ void verb_ask_finish(struct exchange *exchange, const struct verb_host *host)
 
 cJSON *verb_answer_unit(struct exchange *exchange, const struct verb_host *host)
 {
-	const struct unit_result *unit = exchange->orders[0]->unit;
+	struct unit_result *unit = exchange->orders[0]->unit;
 
 	if (!unit) {
 		protocol_request_fail(&exchange->request, PROTOCOL_E_NO_UNIT, "no such unit is open");
 		return NULL;
 	}
+	if (unit_result_settle(unit) < 0)
+		return NULL;
 	return export_unit_json(unit, protocol_request_flag(&exchange->request, "profile", false),
 		protocol_request_flag(&exchange->request, "stacks", false));
 }
@@ -163,8 +165,11 @@ cJSON *verb_answer_units(struct exchange *exchange, const struct verb_host *host
 	_cleanup_(cJSON_Deletep) cJSON *list = cJSON_CreateArray();
 	bool ok = list != NULL;
 
-	for (size_t i = 0; i < order->unit_count; i++)
+	for (size_t i = 0; i < order->unit_count && ok; i++) {
+		if (unit_result_settle(order->units[i]) < 0)
+			return NULL;
 		ok &= json_append_item(list, export_unit_json(order->units[i], false, false));
+	}
 	return ok ? verb_wrap("units", TAKE(list)) : NULL;
 }
 

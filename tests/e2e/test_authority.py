@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from support import balance, php_builds, wait
+from support import balance, load, php_builds, wait
 from support.client import Client, Refused, as_user
 from support.fpm import Pool
 from test_unit import unit
@@ -220,6 +220,21 @@ def floods(path):
             return "closed"
 
 
+def hammers(path, verb, seconds, connections=8):
+    """Asks for the same again and again, on several connections; returns how many answers it got."""
+    clients = [Client(path, 5) for _ in range(connections)]
+    deadline, answers = time.monotonic() + seconds, 0
+    for client in clients:
+        client.send(verb=verb)
+    while time.monotonic() < deadline:
+        for client in clients:
+            while client.socket.recv(1 << 20)[-2:] != b"}\n" and time.monotonic() < deadline:
+                pass
+            answers += 1
+            client.send(verb=verb)
+    return answers
+
+
 def in_background(uid, function, *arguments):
     import threading
 
@@ -248,15 +263,19 @@ def test_a_client_that_never_reads_is_closed(fpm, make_daemon):
     assert daemon.ask("status")["version"]
 
 
+def missed(daemon, seconds=2.5, meanwhile=lambda: None):
+    """The share of the ticks of so many seconds that were missed."""
+    first, started = daemon.metrics()["accounting"], time.monotonic()
+    while time.monotonic() - started < seconds:
+        meanwhile()
+        time.sleep(0.05)
+    last = daemon.metrics()["accounting"]
+    balance.of(last)
+    return (last["missed"] - first["missed"]) / (last["expected"] - first["expected"])
+
+
 def test_hostile_clients_do_not_disturb_sampling(fpm, make_daemon, scripts):
     """Ticks missed under attack, against a control run of the same length."""
-    def missed(daemon, seconds=2.5):
-        first, started = daemon.metrics()["accounting"], time.monotonic()
-        wait.until(lambda: time.monotonic() - started > seconds, "the run", seconds + 2, poll=0.1)
-        last = daemon.metrics()["accounting"]
-        balance.of(last)
-        return (last["missed"] - first["missed"]) / (last["expected"] - first["expected"])
-
     daemon = make_daemon(fpm, rate=200, socket={"max_clients": 256, "max_clients_per_uid": 64})
     control = missed(daemon)
     go, done = os.pipe(), os.pipe()
@@ -270,3 +289,30 @@ def test_hostile_clients_do_not_disturb_sampling(fpm, make_daemon, scripts):
     for thread, _ in attackers:
         thread.join(30)
     assert under_attack <= control + 0.03, f"missed {under_attack:.1%} of the ticks, {control:.1%} without the attack"
+
+
+@pytest.mark.parametrize("verb", ["profile", "top"])
+def test_a_reader_that_asks_for_all_there_is_all_the_time_costs_the_others_nothing(verb, make_fpm, make_daemon, scripts):
+    """Large windows at 1 kHz, and somebody who has them added up and written out without a pause: ticks missed and how
+    long a finish takes, against a control run."""
+    fpm = make_fpm(php_builds.DEBIAN, [Pool(workers=4)])
+    daemon = make_daemon(fpm, rate=1000)
+    took_ms = []
+
+    def finish():
+        told = fpm.request(scripts / "quick.php", f"trace={'5' * 32}", **daemon.to_be_found()).json()
+        assert told["result"]["duration_ns"] > 0, told
+        took_ms.append(told["finish_wall_ns"] / 1e6)
+
+    with load.requests(fpm, scripts / "paths.php", "ms=500", connections=3):
+        wait.until(lambda: len(daemon.ask("profile")["nodes"]) > 12000, "windows with many paths", 60, poll=1)
+        control = missed(daemon, meanwhile=finish)
+        typical_ms = sorted(took_ms)[len(took_ms) // 2]
+        took_ms.clear()
+        thread, box = in_background(WWW_DATA, hammers, daemon.socket, verb, 4)
+        under_attack = missed(daemon, meanwhile=finish)
+        thread.join(30)
+    assert box[0] > 8, "readers are served meanwhile"
+    assert under_attack <= control + 0.03, f"missed {under_attack:.1%} of the ticks, {control:.1%} without the attack"
+    under_attack_ms = sorted(took_ms)[len(took_ms) // 2]
+    assert under_attack_ms <= typical_ms + 10, f"a finish took {under_attack_ms:.1f} ms, {typical_ms:.1f} without the attack"

@@ -238,6 +238,30 @@ static void renumbered_frames_are_found_by_their_new_numbers(void **state)
 	assert_int_equal(calltree_count(tree), 7);
 }
 
+static void nodes_are_taken_whole_and_leave_an_empty_tree(void **state)
+{
+	/* few, and many: those are not copied */
+	static const uint32_t counts[] = {3, 5000};
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		_cleanup_(calltree_freep) struct calltree *tree = new_tree(10000), *sum = new_tree(10000);
+		_cleanup_free_ struct calltree_node *nodes = NULL;
+		uint32_t count = 0;
+
+		for (uint32_t line = 1; line <= counts[i]; line++)
+			calltree_node(tree, descend(tree, STACK(F(B, line), F(A, 1))))->samples = line;
+		assert_int_equal(calltree_take_nodes(tree, &nodes, &count), 0);
+		assert_int_equal(count, 2 + counts[i]);
+		assert_int_equal(calltree_count(tree), 1);
+		assert_int_equal(calltree_sum(tree).samples, 0);
+		assert_int_equal(calltree_add(sum, nodes, count), 0);
+		assert_int_equal(calltree_sum(sum).samples, counts[i] * (counts[i] + 1) / 2);
+		/* It is as good as new. */
+		descend(tree, STACK(F(B, 7), F(A, 1)));
+		assert_int_equal(calltree_count(tree), 3);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -253,6 +277,7 @@ int main(void)
 		cmocka_unit_test(descending_known_stacks_takes_no_more_memory),
 		cmocka_unit_test(bounds_that_make_no_tree_are_refused),
 		cmocka_unit_test(renumbered_frames_are_found_by_their_new_numbers),
+		cmocka_unit_test(nodes_are_taken_whole_and_leave_an_empty_tree),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

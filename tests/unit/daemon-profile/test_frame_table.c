@@ -118,6 +118,16 @@ static void fixed_frames_have_their_names_and_are_found_by_them(void **state)
 	assert_int_equal(intern(table, "<unread>", "", 0), FRAME_UNREAD);
 }
 
+static int prune(struct frame_table **table, uint32_t *numbers)
+{
+	struct frame_table *pruned = NULL;
+	int r = frame_table_prune(*table, numbers, &pruned);
+
+	frame_table_free(*table);
+	*table = pruned;
+	return r;
+}
+
 static void a_pruned_table_keeps_what_is_used_and_has_room_again(void **state)
 {
 	_cleanup_(frame_table_freep) struct frame_table *table = new_table(FRAME_FIRST_PHP + 4, 1 << 20);
@@ -127,7 +137,7 @@ static void a_pruned_table_keeps_what_is_used_and_has_room_again(void **state)
 		intern(table, "f", "/a.php", line);
 	assert_int_equal(frame_table_overflows(table), 2);
 	numbers[FRAME_FIRST_PHP + 1] = numbers[FRAME_FIRST_PHP + 3] = 1;
-	assert_int_equal(frame_table_prune(table, numbers), 0);
+	assert_int_equal(prune(&table, numbers), 0);
 
 	assert_int_equal(frame_table_count(table), FRAME_FIRST_PHP + 2);
 	assert_int_equal(numbers[FRAME_ROOT], FRAME_ROOT);
@@ -158,12 +168,24 @@ static void a_table_full_of_text_can_be_pruned_too(void **state)
 	uint32_t count = frame_table_count(table);
 	for (uint32_t id = 0; id < count; id++)
 		numbers[id] = 1;
-	assert_int_equal(frame_table_prune(table, numbers), 0);
+	assert_int_equal(prune(&table, numbers), 0);
 	assert_int_equal(frame_table_count(table), count);
 	assert_int_equal(numbers[count - 1], count - 1);
 	memset(numbers, 0, sizeof(numbers));
-	assert_int_equal(frame_table_prune(table, numbers), 0);
+	assert_int_equal(prune(&table, numbers), 0);
 	assert_int_equal(frame_table_count(table), FRAME_FIRST_PHP);
+}
+
+static void who_has_a_reference_keeps_the_names_of_before(void **state)
+{
+	_cleanup_(frame_table_freep) struct frame_table *table = new_table(FRAME_FIRST_PHP + 4, 1 << 20);
+	_cleanup_(frame_table_freep) struct frame_table *before = frame_table_ref(table);
+	uint32_t numbers[FRAME_FIRST_PHP + 4] = {0};
+
+	intern(table, "old", "/a.php", 1);
+	assert_int_equal(prune(&table, numbers), 0);
+	assert_int_equal(intern(table, "new", "/a.php", 1), FRAME_FIRST_PHP);
+	assert_string_equal(frame_table_get(before, FRAME_FIRST_PHP)->name, "old");
 }
 
 int main(void)
@@ -178,6 +200,7 @@ int main(void)
 		cmocka_unit_test(fixed_frames_have_their_names_and_are_found_by_them),
 		cmocka_unit_test(a_pruned_table_keeps_what_is_used_and_has_room_again),
 		cmocka_unit_test(a_table_full_of_text_can_be_pruned_too),
+		cmocka_unit_test(who_has_a_reference_keeps_the_names_of_before),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "daemon/sampling/window.h"
 #include "fake_process.h"
 
 static struct sampling sampling;
@@ -43,20 +44,32 @@ static inline void work(const char *function, uint64_t ns)
 /* The unit that ended last. */
 static inline const struct unit_result *ended(void)
 {
-	const struct unit_result *unit = retention_nth(sampling.retention, 0);
+	struct unit_result *unit = retention_nth(sampling.retention, 0);
 
 	assert_non_null(unit);
+	assert_int_equal(unit_result_settle(unit), 0);
 	return unit;
+}
+
+/* Its client says finish(), and wants to see the profile. */
+static inline enum order_error finish_target(const struct finish_call *call, struct unit_result **ret_unit)
+{
+	enum order_error error = target_finish(target, &sampling, call, ret_unit);
+
+	if (error == ORDER_OK)
+		assert_int_equal(unit_result_settle(*ret_unit), 0);
+	return error;
 }
 
 /* What the target's window has; freed by the caller. */
 static inline struct profile *window(void)
 {
-	_cleanup_(calltree_freep) struct calltree *tree = NULL;
+	_cleanup_(window_freep) struct window *copy = window_new(target, &sampling, NULL);
 	struct profile *profile = NULL;
+	uint32_t copied;
 
-	assert_int_equal(calltree_new(1000, &tree), 0);
-	assert_int_equal(target_add_window_to(target, tree), 0);
-	assert_int_equal(profile_from_calltree(tree, sampling.frames, &profile), 0);
+	assert_int_equal(window_copy(copy, target, &sampling, UINT32_MAX, &copied), 1);
+	assert_int_equal(weighed_tree_settle(&copy->tree), 0);
+	assert_int_equal(weighed_tree_profile(&copy->tree, &profile), 0);
 	return profile;
 }

@@ -62,8 +62,8 @@ static void times_and_samples_of_the_same_path_add_up(void **state)
 		.queue_ns = 5};
 	/* In the sum the path is met in another order. */
 	child(sum, CALLTREE_ROOT, 9);
-	assert_int_equal(calltree_add(sum, window), 0);
-	assert_int_equal(calltree_add(sum, window), 0);
+	assert_int_equal(calltree_add(sum, calltree_nodes(window), calltree_count(window)), 0);
+	assert_int_equal(calltree_add(sum, calltree_nodes(window), calltree_count(window)), 0);
 
 	const struct calltree_node *node = calltree_node(sum, child(sum, child(sum, CALLTREE_ROOT, 0), 1));
 	assert_int_equal(node->samples, 6);
@@ -82,7 +82,7 @@ static void what_finds_no_room_is_counted_and_its_time_kept(void **state)
 	for (uint32_t i = 0; i < 100; i++)
 		calltree_node(window, child(window, CALLTREE_ROOT, i))->wall_ns = 10;
 	/* 64 nodes: the root, 61 of the 100, and two kept back for <other> */
-	without_room = calltree_add(sum, window);
+	without_room = calltree_add(sum, calltree_nodes(window), calltree_count(window));
 	assert_int_equal(without_room, 39);
 	assert_int_equal(calltree_sum(sum).wall_ns, 1000);
 }

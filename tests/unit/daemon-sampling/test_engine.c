@@ -164,6 +164,7 @@ static void a_workers_unit_is_finished_for_its_own_user(void **state)
 	assert_int_equal(error_of(finish_order(getuid() + 1)), ORDER_E_NOT_A_TARGET);
 
 	_cleanup_(order_freep) struct order *order = ask(finish_order(getuid()));
+	assert_int_equal(unit_result_settle(order->unit), 0);
 	struct profile_node sum = profile_sum(order->unit->profile);
 	assert_int_equal(sum.wall_ns, order->unit->duration_ns);
 	assert_int_equal(sum.cpu_ns, order->unit->cpu_ns);

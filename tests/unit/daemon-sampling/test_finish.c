@@ -39,7 +39,7 @@ static enum order_error finish(uint64_t handle, const char *text, struct unit_re
 	fake_sleep(0);
 	if (text)
 		context = fake_context(text);
-	return target_finish(target, &sampling,
+	return finish_target(
 		&(struct finish_call){
 			.handle = handle, .context = text ? &context : NULL, .asked_ns = fake.now_ns},
 		ret_unit);
@@ -121,7 +121,7 @@ static void a_newer_unit_no_sample_has_seen_begins_at_its_handle(void **state)
 	assert_string_equal(unit->trace_id, ID_B);
 	assert_conserved(unit);
 	/* The one it took the place of ended there. */
-	const struct unit_result *abandoned = retention_nth(sampling.retention, 0);
+	const struct unit_result *abandoned = ended();
 	assert_string_equal(abandoned->trace_id, ID_A);
 	assert_int_equal(abandoned->duration_ns, 18 * MS);
 	assert_conserved(abandoned);

@@ -2,11 +2,9 @@
  *
  * A frame table full of code that nobody runs any more.
  */
-#include "daemon/sampling/frame_pruning.h"
 #include "fake_process.h"
 
-static struct sampler *sampler;
-static struct sampling *sampling;
+static struct sampling sampling;
 static struct target *target;
 
 static int set_up(void **state)
@@ -17,27 +15,32 @@ static int set_up(void **state)
 	options.max_frames = FRAME_FIRST_PHP + 10;
 	memset(&fake, 0, sizeof(fake));
 	fake.now_ns = START_NS;
-	if (sampler_new(&options, &sampler) < 0)
+	if (sampling_init(&sampling, &options) < 0)
 		return -1;
-	sampling = &sampler->sampling;
-	target = sampler->targets[0] = fake_target(sampling);
-	sampler->target_count = 1;
+	target = fake_target(&sampling);
 	fake_request("/cart", fake.now_ns);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	target_free(target, sampling);
-	sampler_free(sampler);
+	target_free(target, &sampling);
+	sampling_deinit(&sampling);
 	return 0;
 }
 
 static void work(const char *function)
 {
-	fake_in_function(sampling, function);
+	fake_in_function(&sampling, function);
 	fake_run(10 * MS);
-	assert_int_equal(fake_tick(target, sampling), TARGET_LIVES);
+	assert_int_equal(fake_tick(target, &sampling), TARGET_LIVES);
+}
+
+static void prune(void)
+{
+	struct calltree *trees[] = {target->window.tree, target->unit.tree};
+
+	assert_int_equal(sampling_prune_frames(&sampling, trees, 2), 0);
 }
 
 static uint64_t samples_of(const struct calltree *tree, const char *function)
@@ -45,8 +48,8 @@ static uint64_t samples_of(const struct calltree *tree, const char *function)
 	uint64_t samples = 0;
 
 	for (uint32_t i = 0; i < calltree_count(tree); i++)
-		if (strcmp(frame_table_get(sampling->frames, calltree_nodes(tree)[i].frame)->name,
-			    function) == 0)
+		if (strcmp(frame_table_get(sampling.frames, calltree_nodes(tree)[i].frame)->name, function) ==
+			0)
 			samples += calltree_nodes(tree)[i].samples;
 	return samples;
 }
@@ -59,12 +62,12 @@ static void names_in_use_stay_and_others_make_room(void **state)
 	old.name = name;
 	for (int i = 0; i < 20; i++) {
 		snprintf(name, sizeof(name), "old%d", i);
-		frame_table_intern(sampling->frames, &old);
+		frame_table_intern(sampling.frames, &old);
 	}
 	work("hot");
 	assert_int_equal(samples_of(target->window.tree, "<other>"), 1);
 	target_reset(target, fake.now_ns);
-	assert_int_equal(frame_pruning_run(sampler), 0);
+	prune();
 	work("hot");
 	assert_int_equal(samples_of(target->window.tree, "hot"), 1);
 	/* The unit's tree remembers what it could not name. */
@@ -74,24 +77,18 @@ static void names_in_use_stay_and_others_make_room(void **state)
 
 static void trees_keep_their_names_and_readers_name_anew(void **state)
 {
-	struct calltree *gone;
-
 	for (uint32_t line = 1; line <= 4; line++)
-		frame_table_intern(sampling->frames,
+		frame_table_intern(sampling.frames,
 			&(struct function_name){.name = "unused", .file = "/srv/a.php", .line = line});
 	work("hot");
 	work("cold");
-	gone = departed_group(&sampler->departed, "www", 33, 1000)->tree;
-	calltree_add(gone, target->unit.tree);
-	assert_int_equal(frame_pruning_run(sampler), 0);
-	assert_int_equal(frame_table_count(sampling->frames), FRAME_FIRST_PHP + 3);
-	assert_int_equal(sampling->names.epoch, 1);
+	prune();
+	assert_int_equal(frame_table_count(sampling.frames), FRAME_FIRST_PHP + 3);
+	assert_int_equal(sampling.names.epoch, 1);
 	work("hot");
 	assert_int_equal(samples_of(target->window.tree, "hot"), 2);
 	assert_int_equal(samples_of(target->window.tree, "cold"), 1);
 	assert_int_equal(samples_of(target->unit.tree, "hot"), 2);
-	assert_int_equal(samples_of(gone, "hot"), 1);
-	assert_int_equal(samples_of(gone, "cold"), 1);
 	/* {main}, hot, cold and the root: no path is there twice. */
 	assert_int_equal(calltree_count(target->window.tree), 4);
 }
@@ -99,12 +96,12 @@ static void trees_keep_their_names_and_readers_name_anew(void **state)
 static void a_place_that_is_proved_stays_proved(void **state)
 {
 	work("hot");
-	fake_in_function(sampling, "usleep");
+	fake_in_function(&sampling, "usleep");
 	fake_sleep(10 * MS);
-	assert_int_equal(fake_tick(target, sampling), TARGET_LIVES);
-	assert_int_equal(frame_pruning_run(sampler), 0);
+	assert_int_equal(fake_tick(target, &sampling), TARGET_LIVES);
+	prune();
 	fake_sleep(10 * MS);
-	assert_int_equal(fake_tick(target, sampling), TARGET_LIVES);
+	assert_int_equal(fake_tick(target, &sampling), TARGET_LIVES);
 	assert_int_equal(target->accounting.unchanged, 1);
 	assert_int_equal(samples_of(target->window.tree, "usleep"), 2);
 }

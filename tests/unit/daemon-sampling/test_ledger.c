@@ -16,11 +16,13 @@
 #define MS 1000000ull
 
 static struct calltree *tree, *result;
+static struct frame_table *frames;
 static struct ledger ledger;
 
 static int set_up(void **state)
 {
-	if (calltree_new(1024, &tree) < 0 || calltree_new(1024, &result) < 0)
+	if (calltree_new(1024, &tree) < 0 || calltree_new(1024, &result) < 0 ||
+		frame_table_new(100, 0, &frames) < 0)
 		return -1;
 	ledger_init(&ledger, tree);
 	return 0;
@@ -30,6 +32,7 @@ static int tear_down(void **state)
 {
 	calltree_free(tree);
 	calltree_free(result);
+	frame_table_free(frames);
 	return 0;
 }
 
@@ -60,11 +63,16 @@ static struct activity_clocks at(uint64_t run_ns, uint64_t queue_ns)
 /* Closes the ledger and turns it into time, in @result. */
 static void settle(uint64_t now_ns, struct activity_clocks clocks)
 {
-	struct ledger_times times;
+	struct weighed_times times;
+	struct weighed_tree taken;
 
 	ledger_close(&ledger, now_ns, &clocks);
 	times = ledger_times(&ledger, now_ns, &clocks);
-	assert_int_equal(ledger_add_to(&ledger, &times, result), 0);
+	assert_int_equal(ledger_take_tree(&ledger, &times, frames, &taken), 0);
+	assert_int_equal(calltree_count(tree), 1);
+	assert_int_equal(weighed_tree_settle(&taken), 0);
+	assert_int_equal(calltree_add(result, taken.nodes, taken.count), 0);
+	weighed_tree_deinit(&taken);
 }
 
 static void assert_sums(uint64_t wall_ns, uint64_t cpu_ns, uint64_t queue_ns)

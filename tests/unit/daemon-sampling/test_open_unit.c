@@ -54,6 +54,7 @@ static struct unit_result *end(void)
 	assert_int_equal(
 		open_unit_end(&unit, &sampling, fake.now_ns, &fake.clocks, &fake.counters, &result), 0);
 	assert_false(unit.open);
+	assert_int_equal(unit_result_settle(result), 0);
 	return result;
 }
 

@@ -167,6 +167,40 @@ static void readers_find_by_id_or_trace_and_only_what_is_theirs(void **state)
 	assert_null(retention_find(retention, 1, "", 1000));
 }
 
+static void a_walk_goes_on_where_it_was_while_units_come_and_go(void **state)
+{
+	struct retention_limits limits = roomy;
+	uint64_t before = UINT64_MAX;
+
+	assert_null(retention_walk(retention, &before));
+	for (uint64_t id = 1; id <= 5; id++)
+		keep(unit_of(id, 10, 0), id, &roomy);
+	before = UINT64_MAX;
+	assert_int_equal(retention_walk(retention, &before)->unit_id, 5);
+	assert_int_equal(retention_walk(retention, &before)->unit_id, 4);
+	/* What is newer is none of its business, what is gone it does not meet. */
+	limits.units = 4;
+	keep(unit_of(6, 10, 0), 6, &limits);
+	assert_int_equal(retention_walk(retention, &before)->unit_id, 3);
+	assert_null(retention_walk(retention, &before));
+	assert_null(retention_walk(retention, &before));
+}
+
+static void a_unit_that_has_grown_counts_for_what_it_holds_now(void **state)
+{
+	struct retention_limits limits = roomy;
+
+	keep(unit_of(1, 10, 0), 0, &roomy);
+	keep(unit_of(2, 10, 0), 0, &roomy);
+	limits.bytes = 2 * sizeof(struct unit_result) + 500;
+	retention_expire(retention, 0, &limits);
+	assert_int_equal(retention_count(retention), 2);
+	atomic_fetch_add(&retention_nth(retention, 0)->bytes, 501);
+	retention_expire(retention, 0, &limits);
+	assert_int_equal(retention_count(retention), 1);
+	assert_int_equal(retention_nth(retention, 0)->unit_id, 2);
+}
+
 int main(void)
 {
 #define RETENTION_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -182,6 +216,8 @@ int main(void)
 		RETENTION_TEST(a_process_number_used_again_by_another_user_finds_nothing),
 		RETENTION_TEST(what_a_client_has_finished_is_not_found_by_its_handle_again),
 		RETENTION_TEST(readers_find_by_id_or_trace_and_only_what_is_theirs),
+		RETENTION_TEST(a_walk_goes_on_where_it_was_while_units_come_and_go),
+		RETENTION_TEST(a_unit_that_has_grown_counts_for_what_it_holds_now),
 	};
 
 	return cmocka_run_group_tests_name("retention", tests, NULL, NULL);

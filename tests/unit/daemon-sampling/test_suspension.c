@@ -80,8 +80,7 @@ static void requests_that_come_and_go_while_suspended_are_not_one(void **state)
 
 static enum order_error finish(uint64_t handle, struct unit_result **ret_unit)
 {
-	return target_finish(target, &sampling,
-		&(struct finish_call){.handle = handle, .asked_ns = fake.now_ns}, ret_unit);
+	return finish_target(&(struct finish_call){.handle = handle, .asked_ns = fake.now_ns}, ret_unit);
 }
 
 static void a_finish_is_answered_while_suspended(void **state)

@@ -296,9 +296,13 @@ static void over_any_history_all_units_add_up(void **state)
 		step_at_random(&random);
 		if (i % 1000 != 999)
 			continue;
-		for (size_t n = 0; n < retention_count(sampling.retention); n++, units++)
-			if (retention_nth(sampling.retention, n)->profile)
-				assert_conserved(retention_nth(sampling.retention, n));
+		for (size_t n = 0; n < retention_count(sampling.retention); n++, units++) {
+			struct unit_result *unit = retention_nth(sampling.retention, n);
+
+			assert_int_equal(unit_result_settle(unit), 0);
+			if (unit->profile)
+				assert_conserved(unit);
+		}
 		sampling_expire(&sampling, fake.now_ns + 1000000 * MS);
 	}
 	assert_in_range(units, 1000, 20000);

@@ -46,7 +46,7 @@ static unsigned take_all(struct quota *quota, struct quota_user *user, uint64_t 
 {
 	unsigned taken = 0;
 
-	while (taken < 1000 && quota_take_request(quota, user, now_ns))
+	while (taken < 1000 && quota_take_request(quota, user, 1, now_ns))
 		taken++;
 	return taken;
 }
@@ -117,7 +117,7 @@ static void users_of_whom_nothing_is_to_be_remembered_make_place(void **state)
 
 	for (uid_t uid = 1; uid <= QUOTA_MAX_USERS; uid++) {
 		assert_int_equal(quota_connect(quota, uid, 0, &user), 0);
-		assert_true(quota_take_request(quota, user, 0));
+		assert_true(quota_take_request(quota, user, 1, 0));
 		/* Uid 1 stays connected, the others go. */
 		if (uid > 1)
 			quota_disconnect(user);
@@ -134,6 +134,41 @@ static void users_of_whom_nothing_is_to_be_remembered_make_place(void **state)
 	assert_int_equal(quota_connect(quota, 1, SECOND_NS / 10, &user), QUOTA_E_CONNECTIONS);
 }
 
+static void what_costs_more_is_had_less_often(void **state)
+{
+	struct quota *quota = *state;
+	struct quota_user *user;
+
+	quota_connect(quota, 33, 0, &user);
+	assert_true(quota_take_request(quota, user, 4, 0));
+	assert_true(quota_take_request(quota, user, 4, 0));
+	assert_false(quota_take_request(quota, user, 4, 0));
+	assert_true(quota_take_request(quota, user, 2, 0));
+	/* What costs more than there ever is takes all there is. */
+	assert_false(quota_take_request(quota, user, 100, SECOND_NS - 1));
+	assert_true(quota_take_request(quota, user, 100, SECOND_NS));
+	assert_false(quota_take_request(quota, user, 1, SECOND_NS));
+}
+
+static void a_user_has_one_long_answer_at_a_time(void **state)
+{
+	struct quota *quota = *state;
+	struct quota_user *user, *other;
+
+	quota_connect(quota, 33, 0, &user);
+	quota_connect(quota, 34, 0, &other);
+	assert_true(quota_begin_long(user));
+	assert_false(quota_begin_long(user));
+	assert_true(quota_begin_long(other));
+	/* Who leaves meanwhile is not forgotten. */
+	quota_disconnect(user);
+	for (uid_t uid = 100; uid < 100 + QUOTA_MAX_USERS - 2; uid++)
+		assert_int_equal(quota_connect(quota, uid, SECOND_NS, &other), 0);
+	assert_int_equal(quota_connect(quota, 99, SECOND_NS, &other), QUOTA_E_USERS);
+	quota_end_long(user);
+	assert_int_equal(quota_connect(quota, 99, SECOND_NS, &other), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -147,6 +182,8 @@ int main(void)
 			unread_bytes_are_bounded_over_all_connections_of_a_user, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			users_of_whom_nothing_is_to_be_remembered_make_place, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_costs_more_is_had_less_often, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_user_has_one_long_answer_at_a_time, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

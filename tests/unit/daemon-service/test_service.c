@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,6 +65,57 @@ static void a_client_that_waits_keeps_no_other_waiting(void **state)
 	assert_next_line(waiting, "{\"ok\":true,");
 	close(waiting);
 	close(other);
+}
+
+static void of_long_answers_a_user_gets_one_at_a_time(void **state)
+{
+	int clients[4], leaver, worker;
+
+	fake.holding = true;
+	fixture_start();
+	for (int i = 0; i < 4; i++) {
+		clients[i] = connected();
+		say(clients[i], "{\"verb\":\"profile\"}\n");
+	}
+	leaver = connected();
+	say(leaver, "{\"verb\":\"top\"}\n");
+	fake_wait_held(1);
+	/* What is short goes past them. */
+	worker = connected();
+	say(worker, "{\"verb\":\"finish\"}\n");
+	fake_wait_held(2);
+	assert_int_equal(fake.submitted, 2);
+	close(leaver);
+	fake_let_go();
+	for (int i = 0; i < 4; i++) {
+		assert_next_line(clients[i], "{\"ok\":true,\"result\":{\"sample_count\":3,");
+		close(clients[i]);
+	}
+	close(worker);
+	/* Who had left was not asked for. */
+	assert_int_equal(fake.submitted, 5);
+}
+
+static void a_finish_does_not_wait_for_a_long_answer_that_is_being_written(void **state)
+{
+	struct pollfd arrival = {.events = POLLIN};
+	int worker;
+
+	/* A profile of 10 MB. */
+	fake.profile_functions = 100000;
+	fixture.options.max_pending_bytes = 64 << 20;
+	fixture_start();
+	arrival.fd = connected();
+	worker = connected();
+	say(arrival.fd, "{\"verb\":\"profile\"}\n");
+	for (int i = 0; i < 5; i++) {
+		say(worker, "{\"verb\":\"finish\"}\n");
+		assert_next_line(worker, "{\"ok\":true,");
+	}
+	assert_int_equal(poll(&arrival, 1, 0), 0);
+	assert_next_line(arrival.fd, "{\"more\":true,");
+	close(arrival.fd);
+	close(worker);
 }
 
 static void a_request_may_come_byte_by_byte(void **state)
@@ -510,6 +562,8 @@ int main(void)
 		TEST(requests_in_one_packet_are_answered_in_order),
 		TEST(answers_keep_the_order_of_requests_though_orders_come_back_late),
 		TEST(a_client_that_waits_keeps_no_other_waiting),
+		TEST(of_long_answers_a_user_gets_one_at_a_time),
+		TEST(a_finish_does_not_wait_for_a_long_answer_that_is_being_written),
 		TEST(a_request_may_come_byte_by_byte),
 		TEST(who_has_finished_sending_still_gets_all_answers),
 		TEST(half_a_line_at_the_end_is_no_request),
