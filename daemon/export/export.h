@@ -54,7 +54,7 @@ int export_why_empty_text(const struct accounting *accounting, struct text *text
 int export_accounting_text(const struct accounting *accounting, struct text *text);
 
 /* export_unit.c: the result of a unit, which is settled (unit_result_settle()), in the shape of
- * ../shared/CONTRACT.md (see docs/PROTOCOL.md). */
+ * docs/PROTOCOL.md: the shape that consumers of the cbox_telemetry extension know. */
 cJSON *export_unit_json(const struct unit_result *unit, bool include_profile, bool include_stacks);
 
 /* export_status.c */
