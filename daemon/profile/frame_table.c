@@ -93,7 +93,8 @@ static uint32_t *find_slot(const struct frame_table *table, const struct functio
 	}
 }
 
-static int grow_slots(struct frame_table *table, uint32_t slot_count)
+/* Puts that many empty slots in place of those there were. */
+static int make_slots(struct frame_table *table, uint32_t slot_count)
 {
 	uint32_t *slots = calloc(slot_count, sizeof(*slots));
 
@@ -102,6 +103,15 @@ static int grow_slots(struct frame_table *table, uint32_t slot_count)
 	free(table->slots);
 	table->slots = slots;
 	table->slot_count = slot_count;
+	return 0;
+}
+
+static int grow_slots(struct frame_table *table, uint32_t slot_count)
+{
+	int r = make_slots(table, slot_count);
+
+	if (r < 0)
+		return r;
 	for (uint32_t i = 0; i < table->count; i++)
 		*find_slot(table, &table->entries[i]->name, table->entries[i]->hash) = i + 1;
 	return 0;
@@ -194,7 +204,7 @@ int frame_table_new(uint32_t max_frames, size_t max_bytes, struct frame_table **
 	table->entries = calloc(table->max_frames, sizeof(struct entry *));
 	if (!table->entries)
 		return -ENOMEM;
-	r = grow_slots(table, FIRST_SLOTS);
+	r = make_slots(table, FIRST_SLOTS);
 	if (r < 0)
 		return r;
 	r = add_fixed_frames(table);

@@ -23,6 +23,11 @@ size_t engine_refusals(struct engine *engine, struct refusal *ret_refusals, size
 	return 0;
 }
 
+size_t engine_selector_reports(struct engine *engine, struct selector_report *ret_reports, size_t max)
+{
+	return 0;
+}
+
 static int reload(void *context, char *ret_why, size_t why_bytes)
 {
 	return 0;

@@ -170,6 +170,15 @@ static void what_is_not_found_is_named_with_what_there_is(void **state)
 		ORDER_PROFILE, 1, "", "process 1 is not sampled; `cbox-profd targets` lists those that are");
 }
 
+/* Has the selector with this number found something? A scan reports when it has ended, and by then what it
+ * found is on its way to the sampler already. */
+static bool has_found(uint64_t number)
+{
+	struct selector_report reports[HARVEST_MAX];
+
+	return engine_selector_reports(engine, reports, HARVEST_MAX) > number && reports[number].found > 0;
+}
+
 static void each_selector_reports_what_it_finds(void **state)
 {
 	const struct selector selectors[] = {{.kind = SELECT_PID_FILE, .pattern = "/nonexistent.pid"},
@@ -180,6 +189,7 @@ static void each_selector_reports_what_it_finds(void **state)
 
 	assert_int_equal(engine_select(engine, selectors, 4), 0);
 	await(is_target, (uint64_t)php.pid);
+	await(has_found, 3);
 	assert_int_equal(engine_selector_reports(engine, reports, HARVEST_MAX), 4);
 	assert_string_equal(reports[0].selects, "/nonexistent.pid");
 	assert_string_equal(reports[0].why, "No such file or directory");
