@@ -64,7 +64,7 @@ struct bookkeeper {
 	atomic_bool stopping; /* what arrives is only let go */
 	_Atomic uint64_t held_nodes, tree_bytes;
 
-	LIST_HEAD(, sum) sums;
+	LIST_HEAD(sum_list, sum) sums;
 	struct departed departed;
 	struct frame_table *frames;
 	struct frame_pruning pruning;

@@ -380,14 +380,12 @@ void rounds_turn(struct sampler *sampler, bool ticked)
 
 void rounds_follow_tick(struct sampler *sampler)
 {
-	struct round *round;
+	for (struct round *round = TAILQ_FIRST(&sampler->rounds.list); round;
+		round = TAILQ_NEXT(round, rounds)) {
+		struct window *copy = round->copy;
 
-	TAILQ_FOREACH(round, &sampler->rounds.list, rounds)
-	{
-		size_t place = round->copy ? place_after(sampler, round->copy->serial - 1) : 0;
-
-		if (round->copy)
-			window_follow(round->copy, sampler->targets[place]);
+		if (copy)
+			window_follow(copy, sampler->targets[place_after(sampler, copy->serial - 1)]);
 	}
 }
 

@@ -16,9 +16,9 @@ struct round;
 struct target;
 
 struct rounds {
-	TAILQ_HEAD(, round) list; /* whose turn it is first */
-	uint64_t resume_ns;       /* not before */
-	uint64_t stepped_ns;      /* the last step */
+	TAILQ_HEAD(round_list, round) list; /* whose turn it is first */
+	uint64_t resume_ns;                 /* not before */
+	uint64_t stepped_ns;                /* the last step */
 };
 
 void rounds_init(struct rounds *rounds);

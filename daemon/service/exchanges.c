@@ -82,9 +82,9 @@ static void end_long(struct service *service, struct exchange *exchange)
 		return;
 	exchange->user = NULL;
 	quota_end_long(user);
-	TAILQ_FOREACH(next, &service->waiting, queued)
-	if (next->user == user)
-		break;
+	next = TAILQ_FIRST(&service->waiting);
+	while (next && next->user != user)
+		next = TAILQ_NEXT(next, queued);
 	if (!next)
 		return;
 	TAILQ_REMOVE(&service->waiting, next, queued);

@@ -37,8 +37,8 @@ struct service {
 	struct client_list clients; /* least recently active first */
 	struct client_list
 		gone; /* closed; freed at the end of the turn, since events of this turn may name them */
-	struct client_list ready;       /* those with is_ready */
-	TAILQ_HEAD(, exchange) waiting; /* those with waits_for_user, oldest first */
+	struct client_list ready;                   /* those with is_ready */
+	TAILQ_HEAD(waiting_list, exchange) waiting; /* those with waits_for_user, oldest first */
 	size_t client_count;
 	uint64_t accept_again_ns; /* 0: accepting */
 	uint64_t stop_by_ns;      /* 0: not stopping */
