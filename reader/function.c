@@ -96,11 +96,6 @@ void function_cache_new_request(struct function_cache *cache)
 	cache->request++;
 }
 
-uint64_t function_cache_entries(const struct function_cache *cache)
-{
-	return cache->table.count;
-}
-
 static int batch_fetch(struct batch *batch)
 {
 	if (batch->result == 0 && batch->count > 0)

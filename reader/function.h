@@ -76,5 +76,3 @@ void function_cache_new_request(struct function_cache *cache);
  * errno. A frame whose function can't be read is named "<unread>". */
 int function_cache_name(struct function_cache *cache, struct view *view, const struct raw_stack *stack,
 	const struct frame_names *names, struct named_stack *ret_named);
-
-uint64_t function_cache_entries(const struct function_cache *cache);

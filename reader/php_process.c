@@ -125,11 +125,6 @@ struct activity *php_process_activity(struct php_process *process)
 	return process->activity;
 }
 
-uint64_t php_process_functions(const struct php_process *process)
-{
-	return function_cache_entries(process->functions);
-}
-
 /* Sets the next main span: at once as large as the stack was, and smaller only slowly, since what went deep
  * will go deep again. */
 static void predict_stack(struct php_process *process, const struct raw_stack *stack)

@@ -59,8 +59,5 @@ struct activity *php_process_activity(struct php_process *process);
  * steady state. */
 int php_process_sample(struct php_process *process, struct php_sample *ret_sample);
 
-/* Functions its cache holds: for the program's own metrics. */
-uint64_t php_process_functions(const struct php_process *process);
-
 /* PHP's counters, read now. */
 int php_process_counters(struct php_process *process, struct counters *ret_counters);

@@ -476,19 +476,3 @@ const void *view_at(struct view *view, remote_addr addr, size_t bytes)
 		prediction_use(view->allow_lasting ? &view->lasting : &view->exact, span.addr, span.bytes);
 	return found;
 }
-
-static int memory_of_view(void *context, remote_addr addr, void *into, size_t bytes)
-{
-	struct view *view = context;
-	const void *found = view_at(view, addr, bytes);
-
-	if (!found)
-		return view->error;
-	memcpy(into, found, bytes);
-	return 0;
-}
-
-struct memory view_memory(struct view *view)
-{
-	return (struct memory){.read = memory_of_view, .context = view};
-}

@@ -100,8 +100,5 @@ int view_error(const struct view *view);
  * bounded by this. */
 uint64_t view_cost_bytes(const struct view *view);
 
-/* A struct memory over view_at(). */
-struct memory view_memory(struct view *view);
-
 void view_free(struct view *view);
 DEFINE_CLEANUP(struct view, view_free)

@@ -78,11 +78,6 @@ struct activity *php_process_activity(struct php_process *process)
 	return NULL;
 }
 
-uint64_t php_process_functions(const struct php_process *process)
-{
-	return 0;
-}
-
 int php_process_sample(struct php_process *process, struct php_sample *ret_sample)
 {
 	fake.looks++;
