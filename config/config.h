@@ -24,14 +24,24 @@ struct config_pool {
 	uint64_t period_ns;   /* 0: sampling.rate */
 };
 
+/* When a worker is read from the CPU it runs on. */
+enum config_placement {
+	CONFIG_PLACEMENT_AUTO = 0,
+	CONFIG_PLACEMENT_NEVER,
+	CONFIG_PLACEMENT_ALWAYS,
+};
+
 struct config {
 	struct {
-		uint64_t period_ns;     /* sampling.rate (Hz) or sampling.period (us, ms); default 100 Hz */
-		uint64_t min_period_ns; /* sampling.max_rate; default 1 kHz: the fastest a unit or an
-					   operator may ask for */
-		uint64_t max_period_ns; /* 1 s, fixed */
-		uint32_t max_depth;     /* 1…1024 */
-		bool realtime;          /* SCHED_FIFO for the sampler thread */
+		uint64_t period_ns;      /* sampling.rate (Hz) or sampling.period (us, ms); default 100 Hz */
+		uint64_t min_period_ns;  /* sampling.max_rate; default 1 kHz: the fastest a unit or an
+					    operator may ask for */
+		uint64_t max_period_ns;  /* 1 s, fixed */
+		uint32_t max_depth;      /* 1…1024 */
+		bool realtime;           /* SCHED_FIFO for the sampler threads */
+		uint32_t threads;        /* that sample */
+		uint32_t cpu_budget_ppm; /* millionths of one CPU, for all of them; 0: no limit */
+		enum config_placement placement;
 	} sampling;
 	struct {
 		uint32_t max_targets, max_frames, max_nodes;

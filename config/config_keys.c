@@ -13,6 +13,7 @@
 #define NS_PER_SECOND 1000000000ull
 #define NS_PER_MS 1000000ull
 #define NS_PER_DAY (NS_PER_SECOND * 3600 * 24)
+#define PPM_PER_PERCENT 10000
 #define KIB ((uint64_t)1 << 10)
 #define MIB ((uint64_t)1 << 20)
 #define GIB ((uint64_t)1 << 30)
@@ -29,10 +30,18 @@ enum {
 		.excludes = (other),                                                               \
 	}
 #define SETTING(name, kind, member, min, max) KEY(name, kind, config, member, min, max, NULL)
+#define CHOICE(key_name, member, words)                                                               \
+	{                                                                                             \
+		.name = (key_name), .kind = CONFIG_CHOICE, .offset = offsetof(struct config, member), \
+		.size = sizeof(((struct config *)NULL)->member), .choices = (words),                  \
+	}
 #define SECTION(section, table)                                                   \
 	{                                                                         \
 		.name = (section), .keys = (table), .key_count = COUNT_OF(table), \
 	}
+
+/* By enum config_placement. */
+static const char *const placements[] = {"auto", "never", "always", NULL};
 
 static const struct config_key sampling_keys[] = {
 	KEY("rate", CONFIG_RATE, config, sampling.period_ns, 1, CONFIG_MAX_RATE_HZ, "period"),
@@ -41,6 +50,10 @@ static const struct config_key sampling_keys[] = {
 	SETTING("max_rate", CONFIG_RATE, sampling.min_period_ns, 1, CONFIG_MAX_RATE_HZ),
 	SETTING("max_depth", CONFIG_COUNT, sampling.max_depth, 1, CONFIG_MAX_DEPTH),
 	SETTING("realtime", CONFIG_BOOL, sampling.realtime, 0, 0),
+	SETTING("threads", CONFIG_COUNT, sampling.threads, 1, CONFIG_MAX_THREADS),
+	SETTING("cpu_budget", CONFIG_SHARE, sampling.cpu_budget_ppm, PPM_PER_PERCENT / 10,
+		CONFIG_MAX_THREADS * 100 * PPM_PER_PERCENT),
+	CHOICE("placement", sampling.placement, placements),
 };
 
 static const struct config_key limits_keys[] = {
@@ -104,6 +117,7 @@ void config_init(struct config *ret_config)
 	ret_config->sampling.max_period_ns = CONFIG_MAX_PERIOD_NS;
 	ret_config->sampling.max_depth = 512;
 	ret_config->sampling.realtime = true;
+	ret_config->sampling.threads = 1;
 	ret_config->limits.max_targets = 1024;
 	ret_config->limits.max_frames = 65536;
 	ret_config->limits.max_nodes = 16384;

@@ -12,6 +12,7 @@
 #define CONFIG_MAX_RATE_HZ 10000
 #define CONFIG_MAX_PERIOD_NS 1000000000ull
 #define CONFIG_MAX_DEPTH 1024
+#define CONFIG_MAX_THREADS 64
 
 struct config_section {
 	const char *name;

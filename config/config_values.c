@@ -17,6 +17,9 @@
 enum {
 	MODE_MAX = 0777,
 	MODE_DIGITS_MAX = 4,
+	SHARE_DECIMALS = 4,
+	SHARE_MAX = 100000000, /* a hundred CPUs: more digits are no share any more */
+	MILLIONTHS_OF_A_PERCENT = 10000,
 };
 
 struct unit {
@@ -94,6 +97,61 @@ static bool parse_mode(const char *text, mode_t *ret_mode)
 	return true;
 }
 
+/* "12%", "0.5%": up to four decimals are exact in millionths. */
+static bool parse_share(const char *text, uint64_t *ret_millionths)
+{
+	uint64_t millionths = 0;
+	unsigned decimals = 0;
+	bool is_fraction = false;
+
+	if (text[0] < '0' || text[0] > '9')
+		return false;
+	for (; *text != '%'; text++) {
+		if (*text == '.' && !is_fraction) {
+			is_fraction = true;
+			continue;
+		}
+		if (*text < '0' || *text > '9' || millionths > SHARE_MAX)
+			return false;
+		decimals += is_fraction;
+		millionths = millionths * 10 + (unsigned)(*text - '0');
+	}
+	if (decimals > SHARE_DECIMALS || (is_fraction && decimals == 0) || text[1])
+		return false;
+	for (; decimals < SHARE_DECIMALS; decimals++)
+		millionths *= 10;
+	*ret_millionths = millionths;
+	return true;
+}
+
+static void print_share(uint64_t millionths, char *text, size_t bytes)
+{
+	snprintf(text, bytes, "%.6g%%", (double)millionths / MILLIONTHS_OF_A_PERCENT);
+}
+
+static bool parse_choice(const char *text, const char *const *choices, uint32_t *ret_index)
+{
+	for (uint32_t i = 0; choices[i]; i++) {
+		if (strcmp(text, choices[i]) == 0) {
+			*ret_index = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void list_choices(const char *const *choices, char *list, size_t bytes)
+{
+	size_t length = 0;
+
+	for (size_t i = 0; choices[i] && length < bytes; i++)
+		length += (size_t)snprintf(list + length, bytes - length, "%s%s",
+			i == 0           ? ""
+			: choices[i + 1] ? ", "
+					 : " or ",
+			choices[i]);
+}
+
 static bool is_printable(const char *text)
 {
 	for (; *text; text++) {
@@ -128,6 +186,8 @@ static bool is_text_allowed(enum config_kind kind, const char *text)
 	case CONFIG_SIZE64:
 	case CONFIG_DURATION:
 	case CONFIG_RATE:
+	case CONFIG_SHARE:
+	case CONFIG_CHOICE:
 	case CONFIG_MODE:
 		break;
 	}
@@ -165,16 +225,27 @@ bool config_value_parse(const struct config_key *key, const struct config_scalar
 		return parse_mode(scalar->text, storage);
 	case CONFIG_BOOL:
 		return !scalar->is_quoted && parse_bool(scalar->text, storage);
+	case CONFIG_CHOICE:
+		return parse_choice(scalar->text, key->choices, storage);
 	case CONFIG_COUNT:
 	case CONFIG_PID:
 	case CONFIG_SIZE32:
 	case CONFIG_SIZE64:
 	case CONFIG_DURATION:
 	case CONFIG_RATE:
+	case CONFIG_SHARE:
 		break;
 	}
-	if (scalar->is_quoted || !parse_number(scalar->text, units_of(key->kind), &number) ||
-		number < key->min || number > key->max)
+	if (scalar->is_quoted)
+		return false;
+	if (key->kind == CONFIG_SHARE && strcmp(scalar->text, "none") == 0) {
+		*(uint32_t *)storage = 0;
+		return true;
+	}
+	if (key->kind == CONFIG_SHARE ? !parse_share(scalar->text, &number)
+				      : !parse_number(scalar->text, units_of(key->kind), &number))
+		return false;
+	if (number < key->min || number > key->max)
 		return false;
 	if (key->kind == CONFIG_RATE)
 		number = 1000000000 / number; /* NOLINT(clang-analyzer-core.DivideZero): min is 1 */
@@ -213,6 +284,15 @@ void config_value_allowed(const struct config_key *key, char ret_allowed[CONFIG_
 	case CONFIG_DURATION:
 		snprintf(ret_allowed, CONFIG_ALLOWED_BYTES,
 			"a time from %s to %s, a whole number with ns, us, ms, s, m, h", least, most);
+		break;
+	case CONFIG_SHARE:
+		print_share(key->min, least, sizeof(least));
+		print_share(key->max, most, sizeof(most));
+		snprintf(ret_allowed, CONFIG_ALLOWED_BYTES,
+			"a share of one CPU from %s to %s, with at most four decimals, or none", least, most);
+		break;
+	case CONFIG_CHOICE:
+		list_choices(key->choices, ret_allowed, CONFIG_ALLOWED_BYTES);
 		break;
 	case CONFIG_MODE:
 		snprintf(ret_allowed, CONFIG_ALLOWED_BYTES, "an octal mode from 0000 to 0777");

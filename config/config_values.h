@@ -19,6 +19,8 @@ enum config_kind {
 	CONFIG_SIZE64,    /* uint64_t */
 	CONFIG_DURATION,  /* uint64_t in ns; 100us, 10ms, 5s, 2m, 1h */
 	CONFIG_RATE,      /* uint64_t, the period in ns; a number of Hz */
+	CONFIG_SHARE,     /* uint32_t in millionths of one CPU; 5%, 0.5%; "none" is 0 */
+	CONFIG_CHOICE,    /* uint32_t, the index of one of .choices */
 	CONFIG_MODE,      /* mode_t; octal */
 	CONFIG_NAME,      /* char[]; "" is none */
 	CONFIG_GROUP,     /* char[]; "" is none */
@@ -31,9 +33,10 @@ struct config_key {
 	const char *name;
 	enum config_kind kind;
 	size_t offset;
-	size_t size;          /* of what stands there */
-	uint64_t min, max;    /* of numbers; Hz for CONFIG_RATE, ns and bytes for durations and sizes */
-	const char *excludes; /* the key that says the same in another way, or NULL */
+	size_t size;                /* of what stands there */
+	uint64_t min, max;          /* of numbers; Hz for CONFIG_RATE, ns and bytes for durations and sizes */
+	const char *const *choices; /* of CONFIG_CHOICE; ends with NULL */
+	const char *excludes;       /* the key that says the same in another way, or NULL */
 };
 
 struct config_scalar {

@@ -29,8 +29,8 @@
 #define PROC_TEXT_BYTES 256
 /* 52 numbers and a name of up to 64 bytes. */
 #define STAT_TEXT_BYTES 1280
-/* What stands between the name (field 2) and the CPU (field 39). */
-#define STAT_FIELDS_TO_CPU 37
+/* What stands between the state (field 3) and the CPU (field 39). */
+#define STAT_FIELDS_TO_CPU 36
 
 struct activity {
 	pid_t pid;
@@ -221,10 +221,11 @@ int activity_read_syscall(struct activity *activity, struct activity_syscall *re
 	return parse_syscall(text, ret_syscall);
 }
 
-int activity_read_cpu(struct activity *activity)
+int activity_read_place(struct activity *activity, struct activity_place *ret_place)
 {
 	char text[STAT_TEXT_BYTES];
 	const char *at;
+	bool ready;
 	uint64_t cpu;
 	int r;
 
@@ -238,11 +239,15 @@ int activity_read_cpu(struct activity *activity)
 		return r;
 	/* The name may hold blanks and parentheses; no number does. */
 	at = strrchr(text, ')');
+	if (!at || !skip_byte(&at, ')') || !skip_byte(&at, ' '))
+		return -EPROTO;
+	ready = *at == 'R';
 	for (int field = 0; at && field < STAT_FIELDS_TO_CPU; field++)
 		at = strchr(at + 1, ' ');
 	if (!at || !skip_byte(&at, ' ') || !take_decimal(&at, &cpu) || cpu > INT_MAX)
 		return -EPROTO;
-	return (int)cpu;
+	*ret_place = (struct activity_place){.ready = ready, .cpu = (int)cpu};
+	return 0;
 }
 
 bool activity_knows_syscall(const struct activity *activity)

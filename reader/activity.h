@@ -37,8 +37,14 @@ DEFINE_CLEANUP(struct activity, activity_close)
 int activity_read_clocks(struct activity *activity, struct activity_clocks *ret_clocks);
 int activity_read_syscall(struct activity *activity, struct activity_syscall *ret_syscall);
 
-/* The CPU it runs on, or ran on last (field 39 of /proc/PID/stat). -ESRCH, -EPROTO. */
-int activity_read_cpu(struct activity *activity);
+/* Where a process is. */
+struct activity_place {
+	bool ready; /* it runs, or would if it had a CPU */
+	int cpu;    /* on which it runs, or ran last */
+};
+
+/* Fields 3 and 39 of /proc/PID/stat, one pread. -ESRCH, -EPROTO. */
+int activity_read_place(struct activity *activity, struct activity_place *ret_place);
 
 /* Can "blocked" be known here? False where /proc/PID/syscall is not readable. */
 bool activity_knows_syscall(const struct activity *activity);

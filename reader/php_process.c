@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reader/placement.h"
 #include "reader/refusal.h"
 #include "reader/remote.h"
 #include "reader/view.h"
@@ -27,6 +26,7 @@
 struct php_process {
 	pid_t pid;
 	const struct frame_names *names;
+	struct php_process_options options;
 	struct php_binary *binary;
 	struct view *view;
 	struct function_cache *functions;
@@ -62,8 +62,8 @@ static int refuse(pid_t pid, int error, char *ret_why, size_t why_bytes)
 	return error;
 }
 
-int php_process_open(pid_t pid, const struct frame_names *names, struct php_process **ret_process,
-	char *ret_why, size_t why_bytes)
+int php_process_open(pid_t pid, const struct frame_names *names, const struct php_process_options *options,
+	struct php_process **ret_process, char *ret_why, size_t why_bytes)
 {
 	_cleanup_(php_process_closep) struct php_process *process = calloc(1, sizeof(*process));
 	const struct layout *layout;
@@ -74,6 +74,7 @@ int php_process_open(pid_t pid, const struct frame_names *names, struct php_proc
 		return refuse(pid, -ENOMEM, ret_why, why_bytes);
 	process->pid = pid;
 	process->names = names;
+	process->options = *options;
 	memory = remote_memory(&process->pid);
 	r = php_binary_examine(pid, &memory, &process->binary, ret_why, why_bytes);
 	if (r != 0)
@@ -123,6 +124,11 @@ const struct php_binary *php_process_binary(const struct php_process *process)
 struct activity *php_process_activity(struct php_process *process)
 {
 	return process->activity;
+}
+
+void php_process_set_placement(struct php_process *process, enum placement placement)
+{
+	process->options.placement = placement;
 }
 
 /* Sets the next main span: at once as large as the stack was, and smaller only slowly, since what went deep
@@ -279,6 +285,15 @@ static int sample_torn(struct php_process *process, unsigned last, struct php_sa
 	return r == 0 || may_pass(r) ? PHP_PROCESS_E_TORN : r;
 }
 
+/* Goes where the process can't run while it is read. */
+static void join_its_cpu(struct php_process *process, bool even_if_it_waits)
+{
+	struct activity_place place;
+
+	if (activity_read_place(process->activity, &place) == 0 && (place.ready || even_if_it_waits))
+		placement_join(place.cpu);
+}
+
 int php_process_sample(struct php_process *process, struct php_sample *ret_sample)
 {
 	uint64_t cost_before = view_cost_bytes(process->view);
@@ -288,6 +303,8 @@ int php_process_sample(struct php_process *process, struct php_sample *ret_sampl
 
 	process->stack_torn = false;
 	stacks[0].whole = stacks[1].whole = false;
+	if (process->options.placement == PLACEMENT_ALWAYS)
+		join_its_cpu(process, false);
 	for (unsigned attempt = 0; attempt <= PHP_PROCESS_MAX_RETRIES; attempt++) {
 		ret_sample->retries = attempt;
 		last = attempt % 2;
@@ -297,8 +314,8 @@ int php_process_sample(struct php_process *process, struct php_sample *ret_sampl
 			break;
 		/* It moves faster than it can be read: from here on, read it from where it can't run
 		 * meanwhile. */
-		if (r == VIEW_E_TORN)
-			placement_join(activity_read_cpu(process->activity));
+		if (r == VIEW_E_TORN && process->options.placement != PLACEMENT_NEVER)
+			join_its_cpu(process, true);
 	}
 	placement_leave();
 	if (moved && may_pass(r))

@@ -14,6 +14,7 @@
 #include "reader/activity.h"
 #include "reader/counters.h"
 #include "reader/function.h"
+#include "reader/placement.h"
 #include "reader/request.h"
 #include "reader/stack.h"
 
@@ -39,20 +40,29 @@ struct php_sample {
 	struct request request;
 };
 
+/* How a process is read. All zero: as it runs, moving to its CPU when it tears. */
+struct php_process_options {
+	enum placement placement;
+	bool blocking; /* stop it for each sample */
+};
+
 struct php_process;
 
 /* Examines @pid and gets ready to sample it. The process is not touched. @names must outlive the process.
  * Errors: PHP_BINARY_E_*, -ESRCH (it has ended), -EPERM, -EACCES, -ENOSYS, other negative errno; each with a
  * sentence in
  * @ret_why (may be NULL) that names cause and remedy. */
-int php_process_open(pid_t pid, const struct frame_names *names, struct php_process **ret_process,
-	char *ret_why, size_t why_bytes);
+int php_process_open(pid_t pid, const struct frame_names *names, const struct php_process_options *options,
+	struct php_process **ret_process, char *ret_why, size_t why_bytes);
 void php_process_close(struct php_process *process);
 DEFINE_CLEANUP(struct php_process, php_process_close)
 
 pid_t php_process_pid(const struct php_process *process);
 const struct php_binary *php_process_binary(const struct php_process *process);
 struct activity *php_process_activity(struct php_process *process);
+
+/* From the next sample on. */
+void php_process_set_placement(struct php_process *process, enum placement placement);
 
 /* Takes one sample: 0, or PHP_PROCESS_E_*, or a negative errno. @ret_sample is valid for 0 and
  * PHP_PROCESS_E_TORN; its request part also for PHP_PROCESS_E_IDLE. One system call, and no allocation, in

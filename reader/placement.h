@@ -5,6 +5,13 @@
  */
 #pragma once
 
+/* When a process is read from its own CPU. */
+enum placement {
+	PLACEMENT_AUTO = 0, /* once a snapshot of it was torn, for the rest of the sample */
+	PLACEMENT_NEVER,
+	PLACEMENT_ALWAYS, /* from the first snapshot on, unless it waits */
+};
+
 /* Moves the calling thread to @cpu, where it stays until placement_leave(). -EINVAL: not one of those the
  * thread may run on. */
 int placement_join(int cpu);

@@ -116,13 +116,14 @@ static const char *output_failure(int error)
 static int check_target(struct session_options *session)
 {
 	const struct frame_names no_names = {0};
+	const struct php_process_options options = {0};
 	_cleanup_(php_process_closep) struct php_process *process = NULL;
 	char why[512] = "";
 
 	if (process_is_kernel_thread(session->pid))
 		return cli_fail(EXIT_NO_TARGET, "process %d: it is a kernel thread, not PHP", session->pid);
 	session->is_master = process_is_master(session->pid);
-	int r = php_process_open(session->pid, &no_names, &process, why, sizeof(why));
+	int r = php_process_open(session->pid, &no_names, &options, &process, why, sizeof(why));
 	if (r == 0 || r == PHP_BINARY_E_NOT_STARTED)
 		return EXIT_OK;
 	return cli_fail(process_exit_status(r), "%s", why);

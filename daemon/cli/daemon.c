@@ -75,6 +75,7 @@ static void tell_what_waits_for_a_restart(struct daemon *daemon, const struct da
 	} keys[] = {
 		{"socket.path", strcmp(before->service.path, settings->service.path) != 0},
 		{"socket.mode", before->service.mode != settings->service.mode},
+		{"sampling.threads", before->engine.threads != settings->engine.threads},
 		{"sampling.realtime", before->engine.realtime != settings->engine.realtime},
 		{"limits.max_frames", before->engine.max_frames != settings->engine.max_frames},
 		{"limits.max_nodes", before->engine.max_nodes != settings->engine.max_nodes},

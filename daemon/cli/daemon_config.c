@@ -13,6 +13,19 @@
 
 #define GROUP_BUFFER_BYTES 65536 /* a group's entry with all its members */
 
+static enum placement placement_from(enum config_placement placement)
+{
+	switch (placement) {
+	case CONFIG_PLACEMENT_NEVER:
+		return PLACEMENT_NEVER;
+	case CONFIG_PLACEMENT_ALWAYS:
+		return PLACEMENT_ALWAYS;
+	case CONFIG_PLACEMENT_AUTO:
+		break;
+	}
+	return PLACEMENT_AUTO;
+}
+
 static struct engine_options engine_options_from(const struct config *config)
 {
 	return (struct engine_options){
@@ -28,6 +41,9 @@ static struct engine_options engine_options_from(const struct config *config)
 		.retained_ns = config->limits.retained_ns,
 		.auto_max_ns = config->limits.auto_max_ns,
 		.discovery_interval_ns = config->discovery.interval_ns,
+		.threads = config->sampling.threads,
+		.cpu_budget_ppm = config->sampling.cpu_budget_ppm,
+		.placement = placement_from(config->sampling.placement),
 		.realtime = config->sampling.realtime,
 		.trust_traceparent = config->trace.traceparent,
 	};

@@ -74,10 +74,11 @@ static struct php_process *check_php(struct report *report, pid_t pid, const str
 		[LAYOUT_FROM_DWARF] = "its debug information",
 		[LAYOUT_TABLE_AND_DWARF] = "this program's table, and its debug information agrees",
 	};
+	const struct php_process_options options = {0};
 	struct php_process *process = NULL;
 	char why[512] = "";
 
-	int r = php_process_open(pid, names, &process, why, sizeof(why));
+	int r = php_process_open(pid, names, &options, &process, why, sizeof(why));
 	if (r != 0) {
 		report_add(report, "php", CHECK_FAIL, process_exit_status(r), "", "%s", why);
 		return NULL;

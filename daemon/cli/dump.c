@@ -219,12 +219,13 @@ static int dump_process(pid_t pid, bool json)
 	_cleanup_free_ struct dump *dump = calloc(1, sizeof(*dump));
 	_cleanup_(frame_table_freep) struct frame_table *frames = NULL;
 	_cleanup_(php_process_closep) struct php_process *process = NULL;
+	const struct php_process_options options = {0};
 	char why[512] = "";
 
 	if (!dump || frame_table_new(MAX_FRAMES, MAX_FRAME_BYTES, &frames) < 0)
 		return cli_fail(EXIT_FAILED, "no memory");
 	const struct frame_names names = {.intern = intern, .context = frames};
-	int r = php_process_open(pid, &names, &process, why, sizeof(why));
+	int r = php_process_open(pid, &names, &options, &process, why, sizeof(why));
 	if (r != 0)
 		return cli_fail(process_exit_status(r), "%s", why);
 	dump->process = process;

@@ -110,6 +110,7 @@ static int start_engine(struct session *session)
 		/* A script may run for days and is still looked at: longer than any. */
 		.auto_max_ns = NS_PER_S * 3600 * 24 * 3650,
 		.discovery_interval_ns = 100 * NS_PER_MS,
+		.threads = 1,
 		.realtime = true,
 		.trust_traceparent = true,
 	};
@@ -124,12 +125,14 @@ static int start_engine(struct session *session)
 static int refused_worker(struct session *session)
 {
 	const struct frame_names no_names = {0};
+	const struct php_process_options options = {0};
 	_cleanup_(php_process_closep) struct php_process *process = NULL;
 	struct refusal refusal;
 
 	if (engine_refusals(session->engine, &refusal, 1) == 0)
 		return 0;
-	int r = php_process_open(refusal.pid, &no_names, &process, session->why, session->why_bytes);
+	int r = php_process_open(
+		refusal.pid, &no_names, &options, &process, session->why, session->why_bytes);
 	if (r == 0) /* it could be opened after all: the engine will see so too */
 		return 0;
 	return refuse(session, process_exit_status(r), "%s", refusal.why);

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "symbols/cleanup.h"
+#include "reader/placement.h"
 #include "daemon/profile/unit.h"
 #include "daemon/sampling/mailbox.h"
 #include "daemon/sampling/selector.h"
@@ -25,8 +26,12 @@ struct engine_options {
 	uint64_t retained_ns;
 	uint64_t auto_max_ns; /* longest automatic unit that is sampled */
 	uint64_t discovery_interval_ns;
+	uint32_t threads;        /* that sample */
+	uint32_t cpu_budget_ppm; /* millionths of one CPU that they may use together; 0: no limit */
+	enum placement placement;
 	bool realtime;          /* ask for SCHED_FIFO */
 	bool trust_traceparent; /* take HTTP_TRACEPARENT where the global is absent */
+	bool blocking;          /* stop each target for each sample: for reference measurements */
 };
 
 struct engine;

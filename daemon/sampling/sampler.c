@@ -188,8 +188,10 @@ static void reconfigure(struct sampler *sampler, const struct engine_options *op
 	/* Sizes of what was allocated by them stay: a restart changes those. */
 	sampler->sampling.options = *options;
 	standing_forget_periods(&sampler->standing);
-	for (size_t i = 0; i < sampler->target_count; i++)
+	for (size_t i = 0; i < sampler->target_count; i++) {
 		take_period(sampler, sampler->targets[i]);
+		php_process_set_placement(sampler->targets[i]->process, options->placement);
+	}
 }
 
 static void identify_target(struct sampler *sampler, const struct discovered *identity)

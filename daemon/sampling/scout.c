@@ -116,6 +116,8 @@ static void attach(struct scout *scout, const struct discovered *identity, struc
 {
 	_cleanup_(php_process_closep) struct php_process *process = NULL;
 	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, identity->pid, 0);
+	const struct php_process_options how = {
+		.placement = scout->options.placement, .blocking = scout->options.blocking};
 	char why[sizeof(((struct refusal *)0)->why)] = "";
 	int r;
 
@@ -130,7 +132,7 @@ static void attach(struct scout *scout, const struct discovered *identity, struc
 		refusals_note(&scout->refusals, identity->pid, why);
 		return;
 	}
-	r = php_process_open(identity->pid, scout->names, &process, why, sizeof(why));
+	r = php_process_open(identity->pid, scout->names, &how, &process, why, sizeof(why));
 	if (r == PHP_BINARY_E_NOT_STARTED) {
 		known->state = KNOWN_NOT_STARTED;
 		return;

@@ -52,6 +52,7 @@ static const struct engine_options options = {
 	.max_period_ns = 1000 * MILLISECOND_NS,
 	.max_depth = 512,
 	.max_targets = 1,
+	.threads = 1,
 	.max_frames = 65536,
 	.max_nodes = 16384,
 	.retained_units = 64,
@@ -60,10 +61,13 @@ static const struct engine_options options = {
 	.auto_max_ns = 3600000 * MILLISECOND_NS,
 };
 
+static const struct php_process_options as_it_runs;
+
 static int open_process(struct contenders *contenders, pid_t pid, struct php_process **ret_process)
 {
 	char why[256] = "";
-	int r = php_process_open(pid, &contenders->sampling.names, ret_process, why, sizeof(why));
+	int r = php_process_open(
+		pid, &contenders->sampling.names, &as_it_runs, ret_process, why, sizeof(why));
 
 	if (r != 0)
 		fprintf(stderr, "process %d: %s\n", (int)pid, why);

@@ -26,6 +26,7 @@ static int attach(pid_t pid, struct php_sample *sample)
 	_cleanup_(php_process_closep) struct php_process *process = NULL;
 	uint64_t start_ns, cpu_ns, opened_ns, first_ns;
 	struct frame_names names = {.intern = intern};
+	const struct php_process_options options = {0};
 	char why[256] = "";
 
 	if (frame_table_new(MAX_FRAMES, MAX_BYTES, &table) < 0)
@@ -33,7 +34,7 @@ static int attach(pid_t pid, struct php_sample *sample)
 	names.context = table;
 	cpu_ns = driver_cpu_ns();
 	start_ns = driver_now_ns();
-	if (php_process_open(pid, &names, &process, why, sizeof(why)) != 0) {
+	if (php_process_open(pid, &names, &options, &process, why, sizeof(why)) != 0) {
 		fprintf(stderr, "process %d: %s\n", (int)pid, why);
 		return 1;
 	}

@@ -69,6 +69,9 @@ static void defaults_are_what_the_documentation_promises(void **state)
 	assert_int_equal(config.sampling.period_ns, 10000000);
 	assert_int_equal(config.sampling.min_period_ns, 1000000);
 	assert_int_equal(config.sampling.max_period_ns, 1000000000);
+	assert_int_equal(config.sampling.threads, 1);
+	assert_int_equal(config.sampling.cpu_budget_ppm, 0);
+	assert_int_equal(config.sampling.placement, CONFIG_PLACEMENT_AUTO);
 	assert_string_equal(config.socket.path, "/run/cbox-profd/profd.sock");
 	assert_int_equal(config.socket.mode, 0666);
 	assert_int_equal(config.socket.max_line_bytes, 65536);
@@ -144,6 +147,9 @@ static void every_kind_of_value_is_read(void **state)
 		     "  max_rate: 1000\n"
 		     "  max_depth: 1024\n"
 		     "  realtime: false\n"
+		     "  threads: 3\n"
+		     "  cpu_budget: 12.5%\n"
+		     "  placement: always\n"
 		     "limits: {retained_bytes: 1GiB, retained_for: 2m, retained_units: 0, auto_max: 1h}\n"
 		     "discovery: {interval: 10ms}\n"
 		     "socket:\n"
@@ -159,6 +165,9 @@ static void every_kind_of_value_is_read(void **state)
 	assert_int_equal(config.sampling.min_period_ns, 1000000);
 	assert_int_equal(config.sampling.max_depth, 1024);
 	assert_false(config.sampling.realtime);
+	assert_int_equal(config.sampling.threads, 3);
+	assert_int_equal(config.sampling.cpu_budget_ppm, 125000);
+	assert_int_equal(config.sampling.placement, CONFIG_PLACEMENT_ALWAYS);
 	assert_int_equal(config.limits.retained_bytes, 1073741824);
 	assert_int_equal(config.limits.retained_ns, 120000000000);
 	assert_int_equal(config.limits.retained_units, 0);
@@ -183,6 +192,52 @@ static void a_rate_may_be_given_as_a_period(void **state)
 		"f:3:3: sampling.period: rate is given too, in line 2; one of the two is allowed");
 	bad("sampling:\n  period: 10ms\n  rate: 100\n",
 		"f:3:3: sampling.rate: period is given too, in line 2; one of the two is allowed");
+}
+
+static void a_share_of_a_cpu_is_exact_to_a_millionth(void **state)
+{
+	assert_int_equal(good("sampling: {cpu_budget: 0.1%}").sampling.cpu_budget_ppm, 1000);
+	assert_int_equal(good("sampling: {cpu_budget: 0.1001%}").sampling.cpu_budget_ppm, 1001);
+	assert_int_equal(good("sampling: {cpu_budget: 7%}").sampling.cpu_budget_ppm, 70000);
+	assert_int_equal(good("sampling: {cpu_budget: 007.50%}").sampling.cpu_budget_ppm, 75000);
+	assert_int_equal(good("sampling: {cpu_budget: 100%}").sampling.cpu_budget_ppm, 1000000);
+	assert_int_equal(good("sampling: {cpu_budget: 6400%}").sampling.cpu_budget_ppm, 64000000);
+	assert_int_equal(good("sampling: {cpu_budget: none}").sampling.cpu_budget_ppm, 0);
+}
+
+static void a_share_that_is_not_allowed_is_refused(void **state)
+{
+	const char *wrong[] = {"0%", "0.0999%", "6400.0001%", "10", "0.1", "-1%", "1.%", ".5%", "1.00001%",
+		"1.2.3%", "1 %", "5%%", "x%", "all", "99999999999999999999%", "None", "'5%'"};
+	char text[96], message[256];
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		bool is_quoted = wrong[i][0] == '\'';
+		int bytes = (int)strlen(wrong[i]) - (is_quoted ? 2 : 0);
+
+		snprintf(text, sizeof(text), "sampling:\n  cpu_budget: %s\n", wrong[i]);
+		snprintf(message, sizeof(message),
+			"f:2:15: sampling.cpu_budget: found \"%.*s\"; allowed: a share of one CPU from "
+			"0.1%% to "
+			"6400%%, with at most four decimals, or none",
+			bytes, wrong[i] + is_quoted);
+		bad(text, message);
+	}
+}
+
+static void a_choice_is_one_of_its_words(void **state)
+{
+	assert_int_equal(good("sampling: {placement: auto}").sampling.placement, CONFIG_PLACEMENT_AUTO);
+	assert_int_equal(good("sampling: {placement: never}").sampling.placement, CONFIG_PLACEMENT_NEVER);
+	assert_int_equal(good("sampling: {placement: 'always'}").sampling.placement, CONFIG_PLACEMENT_ALWAYS);
+	bad("sampling:\n  placement: 1\n",
+		"f:2:14: sampling.placement: found \"1\"; allowed: auto, never or always");
+	bad("sampling:\n  placement: Always\n",
+		"f:2:14: sampling.placement: found \"Always\"; allowed: auto, never or always");
+	bad("sampling:\n  placement:\n", "f:2:13: sampling.placement: found nothing; allowed: auto, never or "
+					 "always");
+	bad("sampling:\n  placement: [auto]\n",
+		"f:2:14: sampling.placement: found a list; allowed: auto, never or always");
 }
 
 static void pools_are_read_in_their_order(void **state)
@@ -224,7 +279,8 @@ static void an_unknown_key_is_refused_where_it_stands(void **state)
 	bad("samplin: {}\n",
 		"f:1:1: unknown key \"samplin\"; allowed: sampling, limits, discovery, socket, trace, pools");
 	bad("sampling:\n  rate: 100\n  rat: 100\n",
-		"f:3:3: sampling: unknown key \"rat\"; allowed: rate, period, max_rate, max_depth, realtime");
+		"f:3:3: sampling: unknown key \"rat\"; allowed: rate, period, max_rate, max_depth, realtime, "
+		"threads, cpu_budget, placement");
 	bad("pools: [{pool: x}]\n",
 		"f:1:10: pools[0]: unknown key \"pool\"; allowed: name, fpm_pool, master_pid, pid_file, "
 		"executable, rate, period");
@@ -272,6 +328,10 @@ static void a_value_of_the_wrong_kind_or_out_of_range_is_refused(void **state)
 	bad("sampling: {period: 99us}",
 		"f:1:20: sampling.period: found \"99us\"; allowed: a time from 100us to 1s, a whole number "
 		"with ns, us, ms, s, m, h");
+	bad("sampling: {threads: 0}",
+		"f:1:21: sampling.threads: found \"0\"; allowed: a whole number from 1 to 64");
+	bad("sampling: {threads: 65}",
+		"f:1:21: sampling.threads: found \"65\"; allowed: a whole number from 1 to 64");
 	bad("sampling: {realtime: yes}", "f:1:22: sampling.realtime: found \"yes\"; allowed: true or false");
 	bad("sampling: {realtime: 'true'}",
 		"f:1:22: sampling.realtime: found \"true\"; allowed: true or false");
@@ -376,7 +436,8 @@ static void aliases_anchors_and_tags_are_refused(void **state)
 	bad("sampling: {rate: *a}\n", "f:1:18: an alias (*); allowed: the value itself");
 	bad("sampling: {rate: !!int 100}\n", "f:1:18: a tag (!); allowed: the value alone");
 	bad("sampling: {<<: {rate: 1}}\n",
-		"f:1:12: sampling: unknown key \"<<\"; allowed: rate, period, max_rate, max_depth, realtime");
+		"f:1:12: sampling: unknown key \"<<\"; allowed: rate, period, max_rate, max_depth, realtime, "
+		"threads, cpu_budget, placement");
 }
 
 static void more_pools_than_allowed_are_refused(void **state)
@@ -485,6 +546,9 @@ int main(void)
 		cmocka_unit_test(every_key_is_explained_in_the_shipped_file_and_in_the_documentation),
 		cmocka_unit_test(every_kind_of_value_is_read),
 		cmocka_unit_test(a_rate_may_be_given_as_a_period),
+		cmocka_unit_test(a_share_of_a_cpu_is_exact_to_a_millionth),
+		cmocka_unit_test(a_share_that_is_not_allowed_is_refused),
+		cmocka_unit_test(a_choice_is_one_of_its_words),
 		cmocka_unit_test(pools_are_read_in_their_order),
 		cmocka_unit_test(a_pool_is_found_in_exactly_one_way),
 		cmocka_unit_test(an_unknown_key_is_refused_where_it_stands),

@@ -61,7 +61,8 @@ static void each_pool_becomes_a_selector_of_its_kind(void **state)
 static void no_key_gets_lost_on_its_way_to_the_engine_and_the_service(void **state)
 {
 	struct daemon_settings settings = settings_of(
-		"sampling: {rate: 250, max_rate: 500, max_depth: 11, realtime: false}\n"
+		"sampling: {rate: 250, max_rate: 500, max_depth: 11, realtime: false, threads: 5,\n"
+		"  cpu_budget: 6%, placement: never}\n"
 		"limits: {max_targets: 12, max_frames: 1300, max_nodes: 140, retained_units: 15, "
 		"retained_bytes: 16,\n"
 		"  retained_for: 17ns, auto_max: 18s}\n"
@@ -76,6 +77,10 @@ static void no_key_gets_lost_on_its_way_to_the_engine_and_the_service(void **sta
 	assert_int_equal(settings.engine.max_period_ns, 1000000000);
 	assert_int_equal(settings.engine.max_depth, 11);
 	assert_false(settings.engine.realtime);
+	assert_int_equal(settings.engine.threads, 5);
+	assert_int_equal(settings.engine.cpu_budget_ppm, 60000);
+	assert_int_equal(settings.engine.placement, PLACEMENT_NEVER);
+	assert_false(settings.engine.blocking);
 	assert_int_equal(settings.engine.max_targets, 12);
 	assert_int_equal(settings.engine.max_frames, 1300);
 	assert_int_equal(settings.engine.max_nodes, 140);
@@ -96,6 +101,14 @@ static void no_key_gets_lost_on_its_way_to_the_engine_and_the_service(void **sta
 	assert_int_equal(settings.service.max_pending_bytes, 1048576);
 	assert_int_equal(settings.service.idle_timeout_ns, 25000000000);
 	assert_int_equal(settings.service.sampling.period_ns, 4000000);
+}
+
+static void each_placement_is_the_readers_of_the_same_name(void **state)
+{
+	assert_int_equal(settings_of("").engine.placement, PLACEMENT_AUTO);
+	assert_int_equal(settings_of("sampling: {placement: auto}").engine.placement, PLACEMENT_AUTO);
+	assert_int_equal(settings_of("sampling: {placement: never}").engine.placement, PLACEMENT_NEVER);
+	assert_int_equal(settings_of("sampling: {placement: always}").engine.placement, PLACEMENT_ALWAYS);
 }
 
 static void no_group_is_nobody(void **state)
@@ -122,6 +135,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_pool_becomes_a_selector_of_its_kind),
 		cmocka_unit_test(no_key_gets_lost_on_its_way_to_the_engine_and_the_service),
+		cmocka_unit_test(each_placement_is_the_readers_of_the_same_name),
 		cmocka_unit_test(no_group_is_nobody),
 		cmocka_unit_test(a_group_that_is_not_there_is_named),
 	};

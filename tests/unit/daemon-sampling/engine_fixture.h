@@ -31,6 +31,7 @@ static inline struct engine_options options(void)
 		.min_period_ns = MS / 10,
 		.max_period_ns = 1000 * MS,
 		.max_depth = 100,
+		.threads = 1,
 		.max_targets = 8,
 		.max_frames = 1000,
 		.max_nodes = 1000,

@@ -50,10 +50,14 @@ int64_t realtime_now_ns(void)
 	return (int64_t)(fake.now_ns + 1700000000000 * MS);
 }
 
-int php_process_open(pid_t pid, const struct frame_names *names, struct php_process **ret_process,
-	char *ret_why, size_t why_bytes)
+int php_process_open(pid_t pid, const struct frame_names *names, const struct php_process_options *options,
+	struct php_process **ret_process, char *ret_why, size_t why_bytes)
 {
 	return -ENOSYS;
+}
+
+void php_process_set_placement(struct php_process *process, enum placement placement)
+{
 }
 
 void php_process_close(struct php_process *process)
@@ -206,6 +210,7 @@ static inline struct engine_options fake_options(void)
 		.min_period_ns = MS / 10,
 		.max_period_ns = 1000 * MS,
 		.max_depth = 100,
+		.threads = 1,
 		.max_targets = 4,
 		.max_frames = 1000,
 		.max_nodes = 1000,

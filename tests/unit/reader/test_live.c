@@ -34,6 +34,7 @@ static struct live_build builds[LIVE_MAX_BUILDS];
 static size_t build_count;
 static struct live_names names;
 static struct php_sample sample;
+static const struct php_process_options as_it_runs;
 
 static void start(struct live_php *php, const struct live_build *build, const struct mode *mode,
 	const char *script, const char *argument)
@@ -70,7 +71,8 @@ static void everywhere(void (*check)(const struct live_build *build, const struc
 			print_message("  %s, %s\n", builds[b].php, modes[m].name);
 			live_names_clear(&names);
 			start(&php, &builds[b], &modes[m], script, argument);
-			if (php_process_open(php.pid, &frame_names, &process, why, sizeof(why)) != 0)
+			if (php_process_open(
+				    php.pid, &frame_names, &as_it_runs, &process, why, sizeof(why)) != 0)
 				fail_msg("%s", why);
 			check(&builds[b], &modes[m], process, &php);
 			php_process_close(process);
@@ -187,8 +189,8 @@ static void a_process_that_is_no_php_is_refused_with_a_sentence(void **state)
 	struct php_process *process = NULL;
 	char why[512] = "";
 
-	assert_int_equal(
-		php_process_open(getpid(), &frame_names, &process, why, sizeof(why)), PHP_BINARY_E_NOT_PHP);
+	assert_int_equal(php_process_open(getpid(), &frame_names, &as_it_runs, &process, why, sizeof(why)),
+		PHP_BINARY_E_NOT_PHP);
 	assert_null(process);
 	assert_true(strlen(why) > 20);
 }

@@ -57,18 +57,26 @@ static pid_t spin_on(int cpu)
 	return pid;
 }
 
-static void the_cpu_a_process_runs_on_is_known(void **state)
+static void the_cpu_a_process_runs_on_is_known_and_whether_it_waits(void **state)
 {
 	cpu_set_t cpus = own_cpus();
 	int cpu = last_cpu(&cpus);
 	pid_t pid = spin_on(cpu);
 	struct activity *activity = NULL;
+	struct activity_place place;
 
 	assert_int_equal(activity_open(pid, &activity), 0);
-	assert_int_equal(activity_read_cpu(activity), cpu);
+	assert_int_equal(activity_read_place(activity, &place), 0);
+	assert_int_equal(place.cpu, cpu);
+	assert_true(place.ready);
+	kill(pid, SIGSTOP);
+	assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
+	assert_int_equal(activity_read_place(activity, &place), 0);
+	assert_int_equal(place.cpu, cpu);
+	assert_false(place.ready);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	assert_int_equal(activity_read_cpu(activity), -ESRCH);
+	assert_int_equal(activity_read_place(activity, &place), -ESRCH);
 	activity_close(activity);
 }
 
@@ -92,12 +100,14 @@ static void a_process_does_not_run_while_it_is_read_from_its_own_cpu(void **stat
 	pid_t pid = spin_on(last_cpu(&cpus));
 	struct activity *activity = NULL;
 	struct activity_clocks before, after;
+	struct activity_place place;
 
 	assert_int_equal(activity_open(pid, &activity), 0);
 	/* A spin of this length is a hundred times as long as a snapshot; a scheduler tick in it may hand the
 	 * CPU back to an ordinary thread's neighbour, so it may take a second try. */
 	for (int attempt = 0; attempt < 20; attempt++) {
-		assert_int_equal(placement_join(activity_read_cpu(activity)), 0);
+		assert_int_equal(activity_read_place(activity, &place), 0);
+		assert_int_equal(placement_join(place.cpu), 0);
 		assert_int_equal(activity_read_clocks(activity, &before), 0);
 		for (volatile int i = 0; i < 100000; i++)
 			;
@@ -128,7 +138,7 @@ static void a_cpu_it_may_not_run_on_is_refused_and_changes_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_cpu_a_process_runs_on_is_known),
+		cmocka_unit_test(the_cpu_a_process_runs_on_is_known_and_whether_it_waits),
 		cmocka_unit_test(a_thread_that_joined_a_cpu_runs_there_until_it_leaves),
 		cmocka_unit_test(a_process_does_not_run_while_it_is_read_from_its_own_cpu),
 		cmocka_unit_test(a_cpu_it_may_not_run_on_is_refused_and_changes_nothing),
