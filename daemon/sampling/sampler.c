@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The loop: sleep until the earliest deadline, a message, or a target's end; then tick what is due. One
- * wake-up serves all targets of a cadence. With nothing to sample the timer is off.
+ * wake-up serves all targets of a cadence. With nothing to sample there is no deadline.
  *
  * Mail is read, and rounds are gone, between ticks: one message or one step at a time, and only while the
  * next deadline is further away than that takes. After a tick there is one message in any case, so that a
@@ -19,13 +19,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "daemon/sampling/scout.h"
+#include "daemon/sampling/sleep.h"
 
 /* Wake up at least this often, so that the watchdog sees the loop turn. */
-#define LONGEST_SLEEP_MS 1000
+#define LONGEST_SLEEP_NS 1000000000ull
 #define EVENTS_AT_ONCE 64
 /* What is kept for too long is let go of this often. */
 #define HOUSEKEEPING_NS 1000000000ull
@@ -40,7 +40,7 @@ int sampler_new(const struct engine_options *options, struct sampler **ret_sampl
 
 	if (!sampler)
 		return -ENOMEM;
-	sampler->epoll_fd = sampler->timer_fd = -1;
+	sampler->epoll_fd = -1;
 	sampler->mail_end = &sampler->mail;
 	rounds_init(&sampler->rounds);
 	sampler->started_ns = monotonic_now_ns();
@@ -54,12 +54,8 @@ int sampler_new(const struct engine_options *options, struct sampler **ret_sampl
 	if (!sampler->targets)
 		return -ENOMEM;
 	sampler->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	sampler->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (sampler->epoll_fd < 0 || sampler->timer_fd < 0)
-		return -errno;
-	/* A target's pidfd carries the target; these two carry nothing: the loop looks after both at every
-	 * turn. */
-	if (epoll_ctl(sampler->epoll_fd, EPOLL_CTL_ADD, sampler->timer_fd, &event) < 0 ||
+	/* The mailbox carries nothing, a target's pidfd the target. */
+	if (sampler->epoll_fd < 0 ||
 		epoll_ctl(sampler->epoll_fd, EPOLL_CTL_ADD, mailbox_fd(sampler->inbox), &event) < 0)
 		return -errno;
 	*ret_sampler = TAKE(sampler);
@@ -68,8 +64,6 @@ int sampler_new(const struct engine_options *options, struct sampler **ret_sampl
 
 void sampler_free(struct sampler *sampler)
 {
-	if (sampler->timer_fd >= 0)
-		close(sampler->timer_fd);
 	if (sampler->epoll_fd >= 0)
 		close(sampler->epoll_fd);
 	free(sampler->targets);
@@ -275,7 +269,6 @@ static void answer(struct sampler *sampler, bool ticked)
 {
 	bool may_read = ticked;
 
-	take_mail(sampler);
 	while (sampler->mail && !sampler->stopping && (may_read || sampler_has_time(sampler, MAIL_NS))) {
 		read_mail(sampler);
 		may_read = false;
@@ -315,21 +308,15 @@ static bool tick(struct sampler *sampler)
 	return true;
 }
 
-/* Sets the timer to the earliest deadline, or to when rounds go on, if it is not that already. */
-static void arm_timer(struct sampler *sampler)
+/* To the earliest deadline, or to when rounds go on. */
+static uint64_t wake_up_ns(const struct sampler *sampler)
 {
-	uint64_t earliest_ns = cadences_deadline_ns(&sampler->cadences);
-	uint64_t rounds_ns = rounds_due_ns(sampler);
-	struct itimerspec when = {0};
+	uint64_t latest_ns = monotonic_now_ns() + LONGEST_SLEEP_NS;
+	uint64_t due_ns = rounds_due_ns(sampler);
 
-	if (rounds_ns)
-		earliest_ns = rounds_ns;
-	if (earliest_ns == sampler->armed_ns)
-		return;
-	when.it_value.tv_sec = (time_t)(earliest_ns / 1000000000u);
-	when.it_value.tv_nsec = (long)(earliest_ns % 1000000000u);
-	if (timerfd_settime(sampler->timer_fd, TFD_TIMER_ABSTIME, &when, NULL) == 0)
-		sampler->armed_ns = earliest_ns;
+	if (!due_ns)
+		due_ns = cadences_deadline_ns(&sampler->cadences);
+	return due_ns && due_ns < latest_ns ? due_ns : latest_ns;
 }
 
 static void ask_for_realtime(struct sampler *sampler)
@@ -386,27 +373,30 @@ static void keep_house(struct sampler *sampler)
 	prune_frames(sampler, now_ns);
 }
 
+/* The tick may have found it gone by itself. */
+static void remove_ended(struct sampler *sampler, const struct target *ended)
+{
+	for (size_t i = 0; i < sampler->target_count; i++) {
+		if (sampler->targets[i] != ended)
+			continue;
+		remove_target(sampler, sampler->targets[i]);
+		break;
+	}
+}
+
 static void turn(struct sampler *sampler)
 {
 	struct epoll_event events[EVENTS_AT_ONCE];
-	int count;
+	int count = sleep_until(sampler->epoll_fd, events, EVENTS_AT_ONCE, wake_up_ns(sampler));
 	bool ticked;
 
-	arm_timer(sampler);
-	count = epoll_wait(sampler->epoll_fd, events, EVENTS_AT_ONCE, LONGEST_SLEEP_MS);
 	atomic_fetch_add_explicit(&sampler->heartbeat, 1, memory_order_relaxed);
-
 	ticked = tick(sampler);
 	for (int i = 0; i < count; i++) {
-		struct target *ended = events[i].data.ptr;
-
-		/* The tick may have found it gone by itself. */
-		for (size_t t = 0; ended && t < sampler->target_count; t++) {
-			if (sampler->targets[t] != ended)
-				continue;
-			remove_target(sampler, ended);
-			break;
-		}
+		if (events[i].data.ptr)
+			remove_ended(sampler, events[i].data.ptr);
+		else
+			take_mail(sampler);
 	}
 	answer(sampler, ticked);
 	keep_house(sampler);

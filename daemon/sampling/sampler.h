@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The sampler thread: a timer, a mailbox, and the targets it owns outright. Everything that happens to a
+ * The sampler thread: a mailbox, and the targets it owns outright. Everything that happens to a
  * target happens here; there is nothing to lock.
  */
 #pragma once
@@ -55,8 +55,7 @@ struct sampler {
 	struct cadences cadences;
 	struct standing standing;
 
-	int epoll_fd, timer_fd;
-	uint64_t armed_ns; /* what the timer is set to; 0: nothing */
+	int epoll_fd; /* of the mailbox and all targets' ends */
 	bool stopping;
 	bool realtime;
 	uint64_t started_ns, ticks, targets_attached_total;

@@ -3,8 +3,8 @@
  * What one sample costs. All contenders take turns in every round, each round begins with another one, and
  * the same thing is measured twice under two names; so what the machine does meanwhile falls on all alike,
  * and shows. Two modes: back to back, the code with warm caches, and at 1 kHz as the sampler thread has it,
- * at its priority and with its timer, where each sample comes after a sleep, a wake-up and whatever ran in
- * between.
+ * at its priority and with its way to sleep, where each sample comes after a sleep, a wake-up and whatever
+ * ran in between.
  *
  * In the second mode the wake-up is part of the figure. A contender too slow for 1 kHz misses deadlines; they
  * are not made up for.
@@ -16,10 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/timerfd.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "daemon/sampling/cadence.h"
+#include "daemon/sampling/sleep.h"
 #include "tests/bench/contenders.h"
 #include "tests/bench/driver.h"
 
@@ -37,7 +38,7 @@ struct bench {
 	struct contenders *contenders;
 	uint64_t cost_ns[CONTENDERS]; /* as found in the warm-up: how many samples fit in a round */
 	struct cadence cadence;
-	int epoll_fd, timer_fd;
+	int epoll_fd, event_fd; /* where the sampler has its mailbox */
 };
 
 static int warm_up(struct bench *bench, enum contender which)
@@ -70,15 +71,11 @@ static unsigned samples_in(uint64_t ns, uint64_t each_ns)
 static void sleep_to_deadline(struct bench *bench)
 {
 	struct cadence_due due;
-	struct itimerspec when = {
-		.it_value = {(time_t)(bench->cadence.deadline_ns / 1000000000U),
-			(long)(bench->cadence.deadline_ns % 1000000000U)},
-	};
 	struct epoll_event event;
 
-	timerfd_settime(bench->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
-	while (!cadence_due(&bench->cadence, driver_now_ns(), &due))
-		epoll_wait(bench->epoll_fd, &event, 1, -1);
+	do
+		sleep_until(bench->epoll_fd, &event, 1, bench->cadence.deadline_ns);
+	while (!cadence_due(&bench->cadence, driver_now_ns(), &due));
 }
 
 static void measure(struct bench *bench, enum contender which, bool ticking)
@@ -110,14 +107,14 @@ static void be_like_the_sampler(bool on)
 	sched_setscheduler(0, on ? SCHED_FIFO : SCHED_OTHER, &param);
 }
 
-static int open_timer(struct bench *bench)
+static int open_epoll(struct bench *bench)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 
 	bench->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	bench->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	return bench->epoll_fd < 0 || bench->timer_fd < 0 ||
-			       epoll_ctl(bench->epoll_fd, EPOLL_CTL_ADD, bench->timer_fd, &event) < 0
+	bench->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return bench->epoll_fd < 0 || bench->event_fd < 0 ||
+			       epoll_ctl(bench->epoll_fd, EPOLL_CTL_ADD, bench->event_fd, &event) < 0
 		       ? -errno
 		       : 0;
 }
@@ -128,7 +125,7 @@ int driver_sample(char **arguments)
 	unsigned rounds = (unsigned)atoi(arguments[1]);
 	struct bench bench = {0};
 
-	if (contenders_new((pid_t)atoi(arguments[0]), &contenders) != 0 || open_timer(&bench) < 0)
+	if (contenders_new((pid_t)atoi(arguments[0]), &contenders) != 0 || open_epoll(&bench) < 0)
 		return 1;
 	bench.contenders = contenders;
 	for (unsigned which = 0; which < CONTENDERS; which++)
