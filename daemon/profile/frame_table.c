@@ -279,26 +279,6 @@ int frame_table_prune(const struct frame_table *table, uint32_t *numbers, struct
 	return 0;
 }
 
-void frame_table_clear(struct frame_table *table)
-{
-	/* The fixed frames were added first: they end in the oldest chunk, which is the one that stays. */
-	while (table->chunks->next) {
-		struct chunk *chunk = table->chunks;
-
-		table->chunks = chunk->next;
-		table->chunk_bytes -= chunk->room;
-		free(chunk);
-	}
-	memset(table->slots, 0, table->slot_count * sizeof(*table->slots));
-	table->count = FRAME_FIRST_PHP;
-	const struct entry *last = table->entries[FRAME_OTHER];
-	size_t kept = (size_t)((const char *)last - table->chunks->bytes) + sizeof(*last) +
-		      strlen(last->name.name) + 1;
-	table->chunks->used = (kept + _Alignof(struct entry) - 1) & ~(_Alignof(struct entry) - 1);
-	for (uint32_t i = 0; i < table->count; i++)
-		*find_slot(table, &table->entries[i]->name, table->entries[i]->hash) = i + 1;
-}
-
 uint32_t frame_table_count(const struct frame_table *table)
 {
 	return table->count;

@@ -44,9 +44,6 @@ const struct function_name *frame_table_get(const struct frame_table *table, uin
  * new table goes on counting. -ENOMEM: @numbers are as they were. */
 int frame_table_prune(const struct frame_table *table, uint32_t *numbers, struct frame_table **ret_pruned);
 
-/* Forgets all but the fixed frames. */
-void frame_table_clear(struct frame_table *table);
-
 uint32_t frame_table_count(const struct frame_table *table);
 size_t frame_table_bytes(const struct frame_table *table);
 uint64_t frame_table_overflows(const struct frame_table *table);

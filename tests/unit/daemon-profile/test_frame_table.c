@@ -92,23 +92,6 @@ static void text_is_bounded_too(void **state)
 	assert_int_equal(frame_table_overflows(table), 1000 + FRAME_FIRST_PHP - frame_table_count(table));
 }
 
-static void a_cleared_table_knows_the_fixed_frames_alone(void **state)
-{
-	_cleanup_(frame_table_freep) struct frame_table *table = new_table(20000, 8 << 20);
-	char name[64];
-
-	for (int round = 0; round < 3; round++) {
-		for (int i = 0; i < 5000; i++) {
-			snprintf(name, sizeof(name), "round_%d_function_%d", round, i);
-			assert_int_equal(intern(table, name, "/x.php", 1), FRAME_FIRST_PHP + i);
-		}
-		frame_table_clear(table);
-		assert_int_equal(frame_table_count(table), FRAME_FIRST_PHP);
-		assert_string_equal(frame_table_get(table, FRAME_OTHER)->name, "<other>");
-		assert_string_equal(frame_table_get(table, FRAME_OTHER)->file, "");
-	}
-}
-
 static void fixed_frames_have_their_names_and_are_found_by_them(void **state)
 {
 	_cleanup_(frame_table_freep) struct frame_table *table = new_table(100, 1 << 20);
@@ -196,7 +179,6 @@ int main(void)
 		cmocka_unit_test(what_was_given_stays_while_the_table_grows),
 		cmocka_unit_test(a_full_table_answers_other_and_counts),
 		cmocka_unit_test(text_is_bounded_too),
-		cmocka_unit_test(a_cleared_table_knows_the_fixed_frames_alone),
 		cmocka_unit_test(fixed_frames_have_their_names_and_are_found_by_them),
 		cmocka_unit_test(a_pruned_table_keeps_what_is_used_and_has_room_again),
 		cmocka_unit_test(a_table_full_of_text_can_be_pruned_too),
