@@ -100,7 +100,7 @@ format: ## clang-format over all sources
 format-check: ## says which sources `make format` would change
 	$(Q)clang-format --dry-run --Werror $(SOURCES)
 
-# What `make bench` measures with: the rooms, and one program that calls them.
+# What `make bench` and `make oracle` measure with: the rooms, and one program that calls them.
 $(BUILD)/tests/bench/driver: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/bench/*.c)) $(LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ -Wl,--start-group $^ -Wl,--end-group $(ALL_LIBS)
@@ -109,6 +109,9 @@ bench: ## installs what is missing, measures what sampling costs, also those who
 	@tests/setup/install-debian build bench
 	$(Q)$(MAKE) --no-print-directory all $(BUILD)/tests/bench/driver
 	$(Q)BUILD=$(BUILD) tests/bench/run
+
+oracle: all $(BUILD)/tests/bench/driver ## are the samples right? Against programs whose stacks and shares are known; twelve minutes
+	$(Q)BUILD=$(BUILD) tests/bench/oracle
 
 install: all ## into $(DESTDIR)$(PREFIX); a configuration that is there stays
 	@systemd/install --check "$(DESTDIR)" "$(PREFIX)"
@@ -125,7 +128,7 @@ uninstall: ## removes what install put into $(DESTDIR)$(PREFIX); the configurati
 clean: ## removes $(BUILD)
 	rm -rf $(BUILD)
 
-.PHONY: all help unit check demo asan ubsan fuzz run-fuzzers tidy format format-check bench install uninstall clean
+.PHONY: all help unit check demo asan ubsan fuzz run-fuzzers tidy format format-check bench oracle install uninstall clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

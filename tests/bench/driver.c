@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The measuring half of `make bench`: tests/bench/run starts the targets and makes the tables, this program,
- * linked from the very libraries that the daemon is, takes the samples and stops the time. CPU time is the
- * thread's own clock, so that what others do on the machine counts only as far as it spoils the caches.
+ * The measuring half of `make bench` and `make oracle`: tests/bench/run starts the targets and makes the
+ * tables, this program, linked from the very libraries that the daemon is, takes the samples and stops the
+ * time. CPU time is the thread's own clock, so that what others do on the machine counts only as far as it
+ * spoils the caches.
  */
 #include "tests/bench/driver.h"
 
@@ -22,6 +23,7 @@ static const struct verb verbs[] = {
 	{"loop", 3, driver_loop, "PID CONTENDER COUNT"},
 	{"attach", 2, driver_attach, "PID ROUNDS"},
 	{"echo", 1, driver_echo, "SOCKET"},
+	{"oracle", 5, driver_oracle, "PID READER COUNT PERIOD_US MAX_SECONDS"},
 };
 
 static uint64_t clock_ns(clockid_t clock)

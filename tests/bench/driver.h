@@ -25,3 +25,8 @@ int driver_attach(char **arguments);
 /* SOCKET: greets whoever connects with a line and sends every line back, one client at a time, until it is
  * killed: what a round trip costs with nothing behind it. */
 int driver_echo(char **arguments);
+
+/* PID READER COUNT PERIOD_US MAX_SECONDS: looks at the process until PHP code ran at COUNT of the looks. One
+ * JSON object: how often which outcome, which stacks how often (struct counted_stack, leaf first). READER is
+ * one of witness_names. */
+int driver_oracle(char **arguments);

@@ -102,9 +102,10 @@ static int read_place(
 	int r;
 
 	frame->file[0] = '\0';
-	frame->line = 0;
+	frame->line = frame->line_start = 0;
 	if (load_u8(function + layout->op_array_type) == layout->ZEND_INTERNAL_FUNCTION)
 		return 0;
+	frame->line_start = load_u32(function + layout->op_array_line_start);
 	r = read_file_name(reader, load_u64(function + layout->op_array_filename), frame->file);
 	/* The innermost frame's opline may be anything: no line then. */
 	if (r == 0 && read_all(reader, opline + layout->op_lineno, &frame->line, sizeof(frame->line)) < 0)

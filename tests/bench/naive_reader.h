@@ -15,7 +15,7 @@
 
 struct naive_frame {
 	char class_name[NAIVE_TEXT_BYTES], function[NAIVE_TEXT_BYTES], file[NAIVE_TEXT_BYTES];
-	uint32_t line;
+	uint32_t line, line_start; /* the one that runs; the declaration's, 0 for an internal function */
 };
 
 struct naive_reader {
