@@ -37,6 +37,7 @@ struct unit_result {
 	char name[TRACE_CONTEXT_MAX_NAME_BYTES + 1];
 	char method[REQUEST_MAX_METHOD_BYTES + 1], path[REQUEST_MAX_PATH_BYTES + 1];
 	int64_t start_realtime_ns; /* CLOCK_REALTIME */
+	uint64_t end_ns;           /* CLOCK_MONOTONIC */
 	uint64_t duration_ns;      /* equals the sum of the tree's wall_ns */
 	uint64_t cpu_ns;           /* the process's CPU time within it; equals the sum of the tree's cpu_ns */
 	uint64_t queue_ns;
@@ -81,6 +82,15 @@ struct target_report {
 	struct accounting accounting;
 };
 
+/* More threads that sample there can't be. */
+#define METRICS_MAX_SAMPLERS 64
+
+/* What one of them does: is the work shared out evenly, and does each of them keep up? */
+struct sampler_metrics {
+	uint64_t targets, ticks_total, cpu_ns;
+	uint64_t expected, missed, late; /* of its targets' ticks: as in struct accounting */
+};
+
 /* The program's own numbers. */
 struct metrics {
 	uint64_t uptime_ns;
@@ -91,6 +101,8 @@ struct metrics {
 	uint64_t frames, frame_bytes, frame_overflow_total;
 	uint64_t tree_bytes;
 	uint64_t rss_bytes;
-	bool realtime;                /* the sampler thread runs under SCHED_FIFO */
+	bool realtime;                /* all sampler threads run under SCHED_FIFO */
 	struct accounting accounting; /* all targets since the start, also those that are gone */
+	struct sampler_metrics samplers[METRICS_MAX_SAMPLERS];
+	size_t sampler_count;
 };

@@ -3,11 +3,12 @@
  * What makes sums exact is the order of the mail. A window is either part of an order's sum (a copy) or comes
  * once, when its target is gone, to stay. When a sum is opened it gets what is there of targets that were
  * gone before; one that goes later is added to it if its copy had not come yet, which the serial tells, since
- * copies come by rising serials. So each window is in each sum once, however long the sampler takes over
- * copying and whoever comes and goes meanwhile.
+ * copies come by rising serials, also from one sampler to the next, which only begins when the one before has
+ * sent its last. So each window is in each sum once, however long the samplers take over copying and whoever
+ * comes and goes meanwhile.
  *
- * Windows come with references to the sampler's frame table, which is another one whenever it was pruned.
- * The bookkeeper has a table of its own, and remembers the numbers it gave to those of the table it saw last.
+ * Windows come with references to their sampler's frame table. The bookkeeper has a table of its own, in
+ * which the same function of two samplers is one frame.
  */
 #include "daemon/sampling/bookkeeper.h"
 
@@ -23,11 +24,11 @@
 #include "daemon/sampling/departed.h"
 #include "daemon/sampling/frame_pruning.h"
 #include "daemon/sampling/pool_names.h"
+#include "daemon/sampling/renumbering.h"
 #include "daemon/sampling/sampling.h"
 
 /* Nodes on their way, 12 MiB of them, past which copies wait. */
 #define MOST_HELD_NODES (1u << 18)
-#define NO_NUMBER UINT32_MAX
 
 enum bookkeeper_message {
 	BOOKKEEPER_OPEN = 1, /* struct sum */
@@ -68,10 +69,7 @@ struct bookkeeper {
 	struct departed departed;
 	struct frame_table *frames;
 	struct frame_pruning pruning;
-
-	struct frame_table *seen; /* a reference: the table that came with the last window */
-	uint32_t *numbers;        /* ours by its; NO_NUMBER: not met yet */
-	uint32_t number_count;
+	struct renumbering of_sampler[ENGINE_MAX_THREADS];
 };
 
 int bookkeeper_new(const struct engine_options *options, struct bookkeeper **ret_bookkeeper)
@@ -95,53 +93,10 @@ int bookkeeper_new(const struct engine_options *options, struct bookkeeper **ret
 
 /* ---- names ---- */
 
-/* Knows no numbers any more. */
 static void forget_numbers(struct bookkeeper *bookkeeper)
 {
-	if (bookkeeper->seen)
-		frame_table_free(bookkeeper->seen);
-	free(bookkeeper->numbers);
-	bookkeeper->seen = NULL;
-	bookkeeper->numbers = NULL;
-	bookkeeper->number_count = 0;
-}
-
-/* Room for the numbers of all frames of @frames. */
-static int meet_table(struct bookkeeper *bookkeeper, struct frame_table *frames)
-{
-	uint32_t count = frame_table_count(frames), *numbers;
-
-	if (bookkeeper->seen != frames)
-		forget_numbers(bookkeeper);
-	if (count > bookkeeper->number_count) {
-		numbers = realloc(bookkeeper->numbers, count * sizeof(*numbers));
-		if (!numbers)
-			return -ENOMEM;
-		memset(numbers + bookkeeper->number_count, 0xff,
-			(count - bookkeeper->number_count) * sizeof(*numbers));
-		bookkeeper->numbers = numbers;
-		bookkeeper->number_count = count;
-	}
-	if (!bookkeeper->seen)
-		bookkeeper->seen = frame_table_ref(frames);
-	return 0;
-}
-
-static int translate_frames(struct bookkeeper *bookkeeper, struct weighed_tree *tree)
-{
-	int r = meet_table(bookkeeper, tree->frames);
-
-	if (r < 0)
-		return r;
-	for (uint32_t i = 0; i < tree->count; i++) {
-		uint32_t *number = &bookkeeper->numbers[tree->nodes[i].frame];
-
-		if (*number == NO_NUMBER)
-			*number = frame_table_intern(
-				bookkeeper->frames, frame_table_get(tree->frames, tree->nodes[i].frame));
-		tree->nodes[i].frame = *number;
-	}
-	return 0;
+	for (size_t i = 0; i < ENGINE_MAX_THREADS; i++)
+		renumbering_forget(&bookkeeper->of_sampler[i]);
 }
 
 /* Sums under way have numbers too, and are over soon. */
@@ -257,7 +212,8 @@ static void take_window(struct bookkeeper *bookkeeper, struct window *window)
 	int r;
 
 	if (!atomic_load(&bookkeeper->stopping)) {
-		r = translate_frames(bookkeeper, &window->tree);
+		r = renumbering_translate(
+			&bookkeeper->of_sampler[window->sampler], &window->tree, bookkeeper->frames);
 		if (r == 0)
 			r = weighed_tree_settle(&window->tree);
 		if (r == 0 && !window->order)
@@ -342,8 +298,10 @@ static void close_order(struct bookkeeper *bookkeeper, struct order *order)
 		order->error = ORDER_E_STOPPING;
 	if (order->verb == ORDER_PROFILE)
 		close_sum(bookkeeper, order);
-	else
+	else if (order->verb == ORDER_RESET)
 		reset_departed(bookkeeper, order);
+	else
+		order_merge_units(order);
 	order->message.kind = 0;
 	mailbox_post(order->reply_to, &order->message);
 }
@@ -429,7 +387,7 @@ void bookkeeper_free(struct bookkeeper *bookkeeper)
 	free(bookkeeper);
 }
 
-/* ---- the sampler's side ---- */
+/* ---- the samplers' side ---- */
 
 int bookkeeper_open(struct bookkeeper *bookkeeper, struct order *order, const struct engine_options *options)
 {

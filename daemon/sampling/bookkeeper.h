@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A thread for the sums that nobody waits for with a deadline: windows of many targets added up for a
- * profile, and those of targets that are gone, kept by pool and user. The sampler hands it windows; what that
+ * profile, and those of targets that are gone, kept by pool and user. Samplers hand it windows; what that
  * takes is the same however large the sums are.
  */
 #pragma once
@@ -27,7 +27,7 @@ void bookkeeper_stop(struct bookkeeper *bookkeeper);
 /* One turn of its loop: does what has arrived. False: it was stopped. */
 bool bookkeeper_turn(struct bookkeeper *bookkeeper);
 
-/* For the sampler's thread. What it posts is taken in the same order. */
+/* For sampler threads. What one posts is taken in the same order. */
 
 /* ORDER_PROFILE: a sum is opened, with what targets that were gone by now have left. @period_ns: to be named
  * when no target is. -ENOMEM. */
@@ -38,7 +38,7 @@ int bookkeeper_open(struct bookkeeper *bookkeeper, struct order *order, const st
 void bookkeeper_add(struct bookkeeper *bookkeeper, struct window *window);
 
 /* Nothing more comes for @order, which goes on to its asker: with the profile, unless it has an error;
- * ORDER_RESET: when what targets that are gone have left is reset too. */
+ * ORDER_RESET: when what targets that are gone have left is reset too; ORDER_UNITS: with the newest. */
 void bookkeeper_close(struct bookkeeper *bookkeeper, struct order *order);
 
 /* So much is on its way already that copies should wait. */

@@ -13,7 +13,7 @@
 
 #include "daemon/sampling/bookkeeper.h"
 #include "daemon/sampling/clock.h"
-#include "daemon/sampling/sampler.h"
+#include "daemon/sampling/samplers.h"
 #include "daemon/sampling/scout.h"
 
 /* A thread that has not ended by then hangs. */
@@ -21,57 +21,59 @@
 
 struct engine {
 	struct engine_options options;
-	struct sampler *sampler;
+	struct samplers samplers;
 	struct scout *scout;
 	struct bookkeeper *bookkeeper;
 	struct mailbox *scout_inbox;
-	pthread_t sampler_thread, scout_thread, bookkeeper_thread;
-	struct message stop_sampler, stop_scout;
+	pthread_t scout_thread, bookkeeper_thread;
+	struct message stop_scout;
 	bool running;
 	bool stuck; /* a thread would not end */
-	uint64_t last_heartbeat;
 };
 
 int engine_new(const struct engine_options *options, struct engine **ret_engine)
 {
-	_cleanup_(engine_freep) struct engine *engine = calloc(1, sizeof(*engine));
+	_cleanup_(engine_freep) struct engine *engine = NULL;
 	int r;
 
+	if (options->threads == 0 || options->threads > ENGINE_MAX_THREADS)
+		return -EINVAL;
+	engine = calloc(1, sizeof(*engine));
 	if (!engine)
 		return -ENOMEM;
 	engine->options = *options;
-	engine->stop_sampler.kind = SAMPLER_STOP;
 	engine->stop_scout.kind = SCOUT_STOP;
 	r = mailbox_new(&engine->scout_inbox);
 	if (r < 0)
 		return r;
-	r = sampler_new(options, &engine->sampler);
-	if (r < 0)
-		return r;
-	engine->sampler->scout = engine->scout_inbox;
 	r = bookkeeper_new(options, &engine->bookkeeper);
 	if (r < 0)
 		return r;
-	engine->sampler->bookkeeper = engine->bookkeeper;
-	r = scout_new(options, engine->scout_inbox, engine->sampler->inbox, &engine->sampler->sampling.names,
-		&engine->scout);
+	r = scout_new(options, engine->scout_inbox, &engine->samplers, &engine->scout);
 	if (r < 0)
 		return r;
-	engine->sampler->refusals = scout_refusals(engine->scout);
+	r = samplers_init(&engine->samplers, options,
+		&(struct sampler_neighbours){
+			.bookkeeper = engine->bookkeeper,
+			.scout = engine->scout_inbox,
+			.refusals = scout_refusals(engine->scout),
+		});
+	if (r < 0)
+		return r;
 	*ret_engine = TAKE(engine);
 	return 0;
 }
 
-/* Tells a thread to end, and waits for it. -ETIMEDOUT: it does not, since it hangs in the kernel, reading
- * memory that does not answer (userfaultfd, a dead network file system). */
-static int stop_thread(pthread_t thread, struct mailbox *inbox, struct message *stop)
+/* -ETIMEDOUT: it does not end, since it hangs in the kernel, reading memory that does not answer
+ * (userfaultfd, a dead network file system). */
+static int stop_scout(struct engine *engine)
 {
 	struct timespec give_up;
 
-	mailbox_post(inbox, stop);
+	mailbox_post(engine->scout_inbox, &engine->stop_scout);
 	clock_gettime(CLOCK_REALTIME, &give_up);
 	give_up.tv_sec += STOP_TIMEOUT_S;
-	return -pthread_timedjoin_np(thread, NULL, &give_up);
+	return -pthread_timedjoin_np(engine->scout_thread, NULL, &give_up);
 }
 
 static void stop_bookkeeper(struct engine *engine)
@@ -86,14 +88,14 @@ int engine_start(struct engine *engine)
 
 	if (error)
 		return -error;
-	error = pthread_create(&engine->sampler_thread, NULL, sampler_run, engine->sampler);
+	error = -samplers_start(&engine->samplers);
 	if (error) {
 		stop_bookkeeper(engine);
 		return -error;
 	}
 	error = pthread_create(&engine->scout_thread, NULL, scout_run, engine->scout);
 	if (error) {
-		stop_thread(engine->sampler_thread, engine->sampler->inbox, &engine->stop_sampler);
+		samplers_stop(&engine->samplers);
 		stop_bookkeeper(engine);
 		return -error;
 	}
@@ -105,29 +107,6 @@ static void send_back(struct order *order)
 {
 	order->error = ORDER_E_STOPPING;
 	mailbox_post(order->reply_to, &order->message);
-}
-
-/* What nobody will read any more: orders go back, processes on their way are let go. */
-static void empty_sampler_inbox(struct mailbox *inbox)
-{
-	struct message *mail = mailbox_take_all(inbox);
-
-	while (mail) {
-		struct message *next = mail->next;
-
-		if (mail->kind == SAMPLER_ORDER) {
-			send_back((struct order *)mail);
-		} else {
-			struct sampler_command *command = (struct sampler_command *)mail;
-
-			if (mail->kind == SAMPLER_ADD) {
-				php_process_close(command->process);
-				cleanup_close(&command->pidfd);
-			}
-			free(command);
-		}
-		mail = next;
-	}
 }
 
 static void empty_scout_inbox(struct mailbox *inbox)
@@ -149,21 +128,21 @@ static void empty_scout_inbox(struct mailbox *inbox)
 
 int engine_stop(struct engine *engine)
 {
-	int scout, sampler;
+	int scout, samplers;
 
 	if (!engine->running)
 		return engine->stuck ? -ETIMEDOUT : 0;
 	engine->running = false;
-	scout = stop_thread(engine->scout_thread, engine->scout_inbox, &engine->stop_scout);
-	sampler = stop_thread(engine->sampler_thread, engine->sampler->inbox, &engine->stop_sampler);
-	engine->stuck = scout < 0 || sampler < 0;
+	scout = stop_scout(engine);
+	samplers = samplers_stop(&engine->samplers);
+	engine->stuck = scout < 0 || samplers < 0;
 	if (engine->stuck)
 		return -ETIMEDOUT;
-	/* It answers what the sampler has sent it last. */
-	stop_bookkeeper(engine);
-	/* What each has sent the other while it ended. */
-	empty_sampler_inbox(engine->sampler->inbox);
+	/* What they have sent each other while they ended. */
 	empty_scout_inbox(engine->scout_inbox);
+	samplers_empty(&engine->samplers);
+	/* It answers what it has been sent last. */
+	stop_bookkeeper(engine);
 	return 0;
 }
 
@@ -172,12 +151,9 @@ void engine_free(struct engine *engine)
 	/* What a thread that hangs may still use is left to it. */
 	if (engine_stop(engine) < 0)
 		return;
+	samplers_deinit(&engine->samplers);
 	if (engine->scout)
 		scout_free(engine->scout);
-	if (engine->sampler) {
-		empty_sampler_inbox(engine->sampler->inbox);
-		sampler_free(engine->sampler);
-	}
 	if (engine->bookkeeper)
 		bookkeeper_free(engine->bookkeeper);
 	if (engine->scout_inbox) {
@@ -216,21 +192,20 @@ int engine_select(struct engine *engine, const struct selector *selectors, size_
 int engine_reconfigure(struct engine *engine, const struct engine_options *options)
 {
 	struct scout_command *to_scout = scout_command_new(SCOUT_RECONFIGURE);
-	struct sampler_command *to_sampler = calloc(1, sizeof(*to_sampler));
+	int r;
 
-	if (!to_scout || !to_sampler) {
-		free(to_scout);
-		free(to_sampler);
+	if (!to_scout)
 		return -ENOMEM;
-	}
 	to_scout->options = *options;
+	/* What there is one of for each, or room for. */
 	to_scout->options.max_targets = engine->options.max_targets;
-	mailbox_post(engine->scout_inbox, &to_scout->message);
-	to_sampler->message.kind = SAMPLER_RECONFIGURE;
-	to_sampler->options = *options;
-	to_sampler->options.max_targets = engine->options.max_targets;
-	mailbox_post(engine->sampler->inbox, &to_sampler->message);
-	return 0;
+	to_scout->options.threads = engine->options.threads;
+	r = samplers_reconfigure(&engine->samplers, &to_scout->options);
+	if (r < 0)
+		free(to_scout);
+	else
+		mailbox_post(engine->scout_inbox, &to_scout->message);
+	return r;
 }
 
 void engine_submit(struct engine *engine, struct order *order)
@@ -242,7 +217,7 @@ void engine_submit(struct engine *engine, struct order *order)
 	else if (order->verb == ORDER_ATTACH || order->verb == ORDER_DETACH)
 		mailbox_post(engine->scout_inbox, &order->message);
 	else
-		mailbox_post(engine->sampler->inbox, &order->message);
+		samplers_submit(&engine->samplers, order);
 }
 
 int engine_ask(struct engine *engine, struct order *order, uint64_t timeout_ns)
@@ -268,11 +243,7 @@ int engine_ask(struct engine *engine, struct order *order, uint64_t timeout_ns)
 
 bool engine_is_alive(struct engine *engine)
 {
-	uint64_t heartbeat = atomic_load_explicit(&engine->sampler->heartbeat, memory_order_relaxed);
-	bool alive = heartbeat != engine->last_heartbeat;
-
-	engine->last_heartbeat = heartbeat;
-	return alive;
+	return samplers_are_alive(&engine->samplers);
 }
 
 size_t engine_selector_reports(struct engine *engine, struct selector_report *ret_reports, size_t max)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The sampling engine as the rest of the program sees it: give it selectors, and orders; get answers. The
- * sampler thread owns all targets; an order is handed over to it and comes back, filled in, to the mailbox it
- * names. Units come back as they ended: unit_result_settle() makes their profile.
+ * The sampling engine as the rest of the program sees it: give it selectors, and orders; get answers. Sampler
+ * threads own the targets; an order is handed over to the one it concerns, or passes all of them in turn, and
+ * comes back, filled in, to the mailbox it names. Units come back as they ended: unit_result_settle() makes
+ * their profile.
  */
 #pragma once
 
@@ -16,17 +17,20 @@
 #include "daemon/sampling/mailbox.h"
 #include "daemon/sampling/selector.h"
 
+#define ENGINE_MAX_THREADS METRICS_MAX_SAMPLERS
+
 struct engine_options {
-	uint64_t period_ns;                          /* of targets that ask for none of their own */
-	uint64_t min_period_ns, max_period_ns;       /* bounds of what a unit or an operator may ask for */
-	uint32_t max_depth;                          /* frames kept of a stack */
-	uint32_t max_targets, max_frames, max_nodes; /* max_nodes: of one tree */
-	uint32_t retained_units;                     /* ended units kept for a late finish or a reader */
+	uint64_t period_ns;                    /* of targets that ask for none of their own */
+	uint64_t min_period_ns, max_period_ns; /* bounds of what a unit or an operator may ask for */
+	uint32_t max_depth;                    /* frames kept of a stack */
+	uint32_t max_targets, max_nodes;       /* max_nodes: of one tree */
+	uint32_t max_frames;                   /* of each thread, since each knows frames of its own */
+	uint32_t retained_units;               /* ended units kept for a late finish or a reader */
 	uint64_t retained_bytes;
 	uint64_t retained_ns;
 	uint64_t auto_max_ns; /* longest automatic unit that is sampled */
 	uint64_t discovery_interval_ns;
-	uint32_t threads;        /* that sample */
+	uint32_t threads;        /* that sample; 1 to ENGINE_MAX_THREADS, settled at the start */
 	uint32_t cpu_budget_ppm; /* millionths of one CPU that they may use together; 0: no limit */
 	enum placement placement;
 	bool realtime;          /* ask for SCHED_FIFO */
@@ -37,6 +41,7 @@ struct engine_options {
 struct engine;
 struct pool_names;
 
+/* -EINVAL: so many threads there can't be. */
 int engine_new(const struct engine_options *options, struct engine **ret_engine);
 /* Starts the sampler, discovery and bookkeeper threads. */
 int engine_start(struct engine *engine);
@@ -57,7 +62,8 @@ enum order_verb {
 	ORDER_WORKER,  /* pid, uid: the worker's own status; answers .targets[0] */
 	ORDER_TARGETS, /* pool, pid, uid filters; answers .targets */
 	ORDER_PROFILE, /* pool, pid, uid filters; answers .profile of the window since the last reset */
-	ORDER_UNIT,    /* unit_id or trace_id, uid filter; answers .unit (a copy; it stays retained) */
+	ORDER_UNIT,    /* unit_id or trace_id, uid filter; answers .unit, the one that ended last (a
+			  reference; it stays retained) */
 	ORDER_UNITS, /* pool, pid, uid filters, limit; answers .units without their profiles, newest first */
 	ORDER_METRICS, /* answers .metrics */
 	ORDER_RESET,   /* pool filter: empties windows */
@@ -104,9 +110,15 @@ struct order {
 	uint64_t period_ns;
 	uint32_t limit;
 
-	uint64_t asked_ns;        /* the engine's own: CLOCK_MONOTONIC when it was submitted */
-	bool looked_for;          /* the engine's own: discovery has looked for @pid already */
-	struct pool_names *pools; /* the engine's own: what to tell who has asked for what isn't there */
+	uint64_t asked_ns; /* the engine's own: CLOCK_MONOTONIC when it was submitted */
+
+	/* the engine's own */
+	bool looked_for;          /* discovery has looked for @pid already */
+	bool has_begun;           /* the first sampler has, and what all of them add to is there */
+	bool has_found;           /* a sampler has something of what is asked for */
+	bool is_approved;         /* RATE, SUSPEND, RESUME: some sampler has, and all are to obey */
+	uint64_t reloads;         /* RATE: how many there were when it was begun */
+	struct pool_names *pools; /* what to tell who has asked for what isn't there */
 
 	/* the answer: owned by the order */
 	enum order_error error;
@@ -124,6 +136,8 @@ struct order {
 int order_new(enum order_verb verb, struct order **ret_order);
 /* Does it ask for what is @pid's, @uid's and @pool's? */
 bool order_asks_for(const struct order *order, pid_t pid, uid_t uid, const char *pool);
+/* ORDER_UNITS: of the units that several samplers have named, leaves the newest, newest first. */
+void order_merge_units(struct order *order);
 void order_free(struct order *order);
 DEFINE_CLEANUP(struct order, order_free)
 
@@ -134,7 +148,7 @@ void engine_submit(struct engine *engine, struct order *order);
  */
 int engine_ask(struct engine *engine, struct order *order, uint64_t timeout_ns);
 
-/* Has the sampler ticked since the last call? For the watchdog. True also while there is nothing to sample.
+/* Has each sampler turned since the last call? For the watchdog. True also while there is nothing to sample.
  */
 bool engine_is_alive(struct engine *engine);
 

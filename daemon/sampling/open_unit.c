@@ -30,7 +30,7 @@ int open_unit_begin(struct open_unit *unit, struct sampling *sampling, const str
 		.tree = tree,
 		.labels =
 			{
-				.unit_id = sampling->next_unit_id++,
+				.unit_id = sampling_number_unit(sampling),
 				.pid = owner->pid,
 				.uid = owner->uid,
 				.type = automatic ? owner->automatic_type : UNIT_OTHER,
@@ -125,6 +125,7 @@ int open_unit_end(struct open_unit *unit, struct sampling *sampling, uint64_t en
 	uint64_t watched_ns;
 	int r = 0;
 
+	labels->end_ns = end_ns;
 	labels->duration_ns = end_ns > unit->begin_ns ? end_ns - unit->begin_ns : 0;
 	/* Capped, or suspended. */
 	if (!unit->ledger.open)

@@ -26,6 +26,22 @@ bool order_asks_for(const struct order *order, pid_t pid, uid_t uid, const char 
 	       (!order->pool[0] || strcmp(order->pool, pool) == 0);
 }
 
+/* For qsort(): the one that ended last first. */
+static int compare_units(const void *a, const void *b)
+{
+	const struct unit_result *one = *(struct unit_result *const *)a,
+				 *other = *(struct unit_result *const *)b;
+
+	return one->end_ns < other->end_ns ? 1 : one->end_ns > other->end_ns ? -1 : 0;
+}
+
+void order_merge_units(struct order *order)
+{
+	qsort(order->units, order->unit_count, sizeof(order->units[0]), compare_units);
+	while (order->unit_count > order->limit)
+		unit_result_free(order->units[--order->unit_count]);
+}
+
 void order_free(struct order *order)
 {
 	if (order->unit)

@@ -6,14 +6,15 @@
  * and rest three times as long as they work: however many people ask, it is a quarter of one CPU at the most.
  * A sampler that has no time between ticks at all makes a step now and then in spite of it, lest nobody be
  * told why.
+ *
+ * With several samplers each goes round its own targets, and then sends the order on to the next.
  */
 #include "daemon/sampling/rounds.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/sampling/pool_names.h"
+#include "daemon/sampling/control.h"
 #include "daemon/sampling/sampler.h"
 
 #define STEP_NODES 2048
@@ -33,8 +34,8 @@
 struct round {
 	struct order *order;
 	uint64_t last_serial, end_serial; /* of the target visited last, and of the last one there is */
-	bool found;                       /* there are such targets */
 	uint64_t before;                  /* UNITS: retention_walk() */
+	size_t most_units;                /* UNITS: that the order may have when this sampler is done */
 	struct window *copy;              /* PROFILE: of the next target, begun */
 	TAILQ_ENTRY(round) rounds;
 };
@@ -46,132 +47,79 @@ void rounds_init(struct rounds *rounds)
 
 /* ---- beginning ---- */
 
-static bool is_rate_allowed(const struct engine_options *options, struct order *order)
-{
-	if (order->period_ns >= options->min_period_ns && order->period_ns <= options->max_period_ns)
-		return true;
-	order->error = ORDER_E_RANGE;
-	snprintf(order->why, sizeof(order->why),
-		"a period of %.1f us: it may be %.0f us (sampling.max_rate, %.0f Hz) to %.0f us",
-		(double)order->period_ns / 1e3, (double)options->min_period_ns / 1e3,
-		1e9 / (double)options->min_period_ns, (double)options->max_period_ns / 1e3);
-	return false;
-}
-
-/* What is ordered of a pool or of all holds for later targets too. */
-static bool let_stand(struct sampler *sampler, struct order *order)
-{
-	struct standing *standing = &sampler->standing;
-	int r;
-
-	if (order->verb == ORDER_RATE)
-		r = standing_order_period(standing, order->pool, order->period_ns);
-	else
-		r = standing_order_suspension(standing, order->pool, order->verb == ORDER_SUSPEND);
-	if (r == 0)
-		return true;
-	order->error = ORDER_E_LIMIT;
-	snprintf(order->why, sizeof(order->why),
-		"%d pools have a rate or suspension of their own already; order it for all, which ends those",
-		STANDING_MAX_POOLS);
-	return false;
-}
-
 static bool is_target_asked_for(const struct order *order, const struct target *target)
 {
 	return order_asks_for(order, target->identity.pid, target->identity.uid, target->identity.pool);
 }
 
-/* For who may have asked for a pool that isn't there. Without memory it is only told that it isn't. */
-static void name_pools(const struct sampler *sampler, struct order *order)
+/* What all samplers add to. False: no memory. */
+static bool prepare_sum(struct sampler *sampler, struct order *order)
 {
-	order->pools = calloc(1, sizeof(*order->pools));
-	if (!order->pools)
-		return;
-	for (size_t i = 0; i < sampler->target_count; i++) {
-		const struct discovered *identity = &sampler->targets[i]->identity;
-
-		if (order->uid == ORDER_ANY_UID || order->uid == identity->uid)
-			pool_names_add(order->pools, identity->pool);
+	if (order->verb == ORDER_PROFILE)
+		return bookkeeper_open(sampler->bookkeeper, order, &sampler->sampling.options) == 0;
+	if (order->verb == ORDER_METRICS) {
+		order->metrics = calloc(1, sizeof(*order->metrics));
+		return order->metrics;
 	}
+	if (order->verb == ORDER_UNITS && order->limit > RETENTION_MAX_UNITS)
+		order->limit = RETENTION_MAX_UNITS;
+	return true;
 }
 
-static bool is_any_asked_for(const struct sampler *sampler, const struct order *order)
+/* What this sampler adds. False: no memory. */
+static bool prepare_part(struct sampler *sampler, struct order *order)
 {
-	for (size_t i = 0; i < sampler->target_count; i++)
-		if (is_target_asked_for(order, sampler->targets[i]))
-			return true;
-	return false;
-}
+	struct target_report *targets;
+	struct unit_result **units;
 
-/* RATE, SUSPEND, RESUME */
-static bool prepare_control(struct sampler *sampler, struct order *order)
-{
-	if (order->verb == ORDER_RATE && !is_rate_allowed(&sampler->sampling.options, order))
-		return false;
-	if ((order->pid || order->pool[0]) && !is_any_asked_for(sampler, order)) {
-		name_pools(sampler, order);
-		pool_names_refuse(order->pools, order);
-		return false;
+	if (order->verb == ORDER_TARGETS) {
+		targets = realloc(
+			order->targets, (order->target_count + sampler->target_count + 1) * sizeof(*targets));
+		order->targets = targets ? targets : order->targets;
+		return targets;
 	}
-	return order->pid || let_stand(sampler, order);
-}
-
-static bool has_memory(struct order *order, const void *memory)
-{
-	if (!memory)
-		order->error = ORDER_E_NO_MEMORY;
-	return memory;
+	if (order->verb == ORDER_UNITS) {
+		units = realloc(
+			order->units, (order->unit_count + order->limit + 1) * sizeof(struct unit_result *));
+		order->units = units ? units : order->units;
+		return units;
+	}
+	if (order->verb == ORDER_METRICS)
+		sampler_add_metrics(sampler, order->metrics);
+	return true;
 }
 
 /* False: order->error says why not. */
 static bool prepare(struct sampler *sampler, struct order *order)
 {
-	switch (order->verb) {
-	case ORDER_PROFILE:
-		if (bookkeeper_open(sampler->bookkeeper, order, &sampler->sampling.options) == 0)
-			return true;
-		order->error = ORDER_E_NO_MEMORY;
+	if (control_is_meant(order) && !control_begin(sampler, order))
 		return false;
-	case ORDER_TARGETS:
-		order->targets = calloc(sampler->target_count + 1, sizeof(*order->targets));
-		return has_memory(order, order->targets);
-	case ORDER_UNITS:
-		if (order->limit > RETENTION_MAX_UNITS)
-			order->limit = RETENTION_MAX_UNITS;
-		order->units = calloc(order->limit + 1, sizeof(struct unit_result *));
-		return has_memory(order, order->units);
-	case ORDER_RATE:
-	case ORDER_SUSPEND:
-	case ORDER_RESUME:
-		return prepare_control(sampler, order);
-	case ORDER_METRICS:
-		order->metrics = sampler_metrics(sampler);
-		return has_memory(order, order->metrics);
-	case ORDER_FINISH:
-	case ORDER_WORKER:
-	case ORDER_UNIT:
-	case ORDER_RESET:
-	case ORDER_ATTACH:
-	case ORDER_DETACH:
-		break;
-	}
-	return true;
+	if ((order->has_begun || prepare_sum(sampler, order)) && prepare_part(sampler, order))
+		return true;
+	order->error = ORDER_E_NO_MEMORY;
+	return false;
 }
 
-bool rounds_begin(struct sampler *sampler, struct order *order)
+void rounds_begin(struct sampler *sampler, struct order *order)
 {
-	struct round *round = calloc(1, sizeof(*round));
+	struct round *round;
 
-	if (!has_memory(order, round) || !prepare(sampler, order)) {
+	if (control_is_meant(order) && !control_consult(sampler, order))
+		return;
+	round = calloc(1, sizeof(*round));
+	if (!round)
+		order->error = ORDER_E_NO_MEMORY;
+	if (!round || !prepare(sampler, order)) {
 		free(round);
-		return false;
+		sampler_send_on(sampler, order);
+		return;
 	}
+	order->has_begun = true;
 	round->order = order;
 	round->before = UINT64_MAX;
+	round->most_units = order->unit_count + order->limit;
 	round->end_serial = sampler->last_serial;
 	TAILQ_INSERT_TAIL(&sampler->rounds.list, round, rounds);
-	return true;
 }
 
 /* ---- steps ---- */
@@ -248,7 +196,7 @@ static int visit(
 		return count_bytes(order->metrics, target);
 	if (!is_target_asked_for(order, target))
 		return SKIPPING;
-	round->found = true;
+	order->has_found = true;
 	if (order->verb == ORDER_PROFILE)
 		return copy_window(sampler, round, target, most, ret_done);
 	if (order->verb != ORDER_TARGETS)
@@ -262,6 +210,8 @@ static bool step_through_targets(struct sampler *sampler, struct round *round)
 {
 	int left = STEP_NODES;
 
+	if (control_is_overtaken(sampler, round->order))
+		return true;
 	for (size_t i = place_after(sampler, round->last_serial); i < sampler->target_count; i++) {
 		struct target *target = sampler->targets[i];
 		bool done;
@@ -287,7 +237,7 @@ static bool step_through_units(struct sampler *sampler, struct round *round)
 	struct unit_result *unit;
 
 	for (int left = STEP_NODES; left > 0; left -= CHECKING_A_UNIT) {
-		if (order->unit_count == order->limit)
+		if (order->unit_count == round->most_units)
 			return true;
 		unit = retention_walk(sampler->sampling.retention, &round->before);
 		if (!unit)
@@ -301,30 +251,37 @@ static bool step_through_units(struct sampler *sampler, struct round *round)
 static void end(struct sampler *sampler, struct round *round)
 {
 	struct order *order = round->order;
-	bool found_none = !round->found && (order->pid || order->pool[0]);
 
 	TAILQ_REMOVE(&sampler->rounds.list, round, rounds);
+	if (sampler->rounds.control == round)
+		sampler->rounds.control = NULL;
 	if (round->copy)
 		window_free(round->copy);
 	free(round);
-	/* The bookkeeper has its part of these, and may know a pool that has no targets any more. */
-	if (order->verb == ORDER_PROFILE || order->verb == ORDER_RESET) {
-		if (found_none)
-			name_pools(sampler, order);
-		bookkeeper_close(sampler->bookkeeper, order);
-	} else {
-		mailbox_post(order->reply_to, &order->message);
-	}
+	/* The bookkeeper may know a pool that has no targets any more. */
+	if ((order->verb == ORDER_PROFILE || order->verb == ORDER_RESET) && !order->has_found &&
+		(order->pid || order->pool[0]))
+		control_name_pools(sampler, order);
+	sampler_send_on(sampler, order);
 }
 
-/* The next one that need not wait for the bookkeeper. */
+static bool must_wait(const struct sampler *sampler, const struct round *round, bool is_bookkeeper_behind)
+{
+	const struct round *control = sampler->rounds.control;
+
+	if (control && control != round && control_is_meant(round->order))
+		return true;
+	return is_bookkeeper_behind && round->order->verb == ORDER_PROFILE;
+}
+
+/* The next one that need not wait for the bookkeeper, or for the control order before it. */
 static struct round *choose(const struct sampler *sampler)
 {
 	bool is_behind = bookkeeper_is_behind(sampler->bookkeeper);
 	struct round *round;
 
 	TAILQ_FOREACH(round, &sampler->rounds.list, rounds)
-	if (!is_behind || round->order->verb != ORDER_PROFILE)
+	if (!must_wait(sampler, round, is_behind))
 		return round;
 	return NULL;
 }
@@ -337,6 +294,8 @@ static bool step(struct sampler *sampler)
 
 	if (!round)
 		return false;
+	if (control_is_meant(round->order))
+		sampler->rounds.control = round;
 	is_over = round->order->verb == ORDER_UNITS ? step_through_units(sampler, round)
 						    : step_through_targets(sampler, round);
 	if (is_over) {

@@ -17,15 +17,16 @@ struct target;
 
 struct rounds {
 	TAILQ_HEAD(round_list, round) list; /* whose turn it is first */
+	struct round *control;              /* RATE, SUSPEND, RESUME: which others wait for; NULL: none */
 	uint64_t resume_ns;                 /* not before */
 	uint64_t stepped_ns;                /* the last step */
 };
 
 void rounds_init(struct rounds *rounds);
 
-/* Sends @order on a round, at the end of which it goes to its asker. False: it needs none, its answer (an
- * error) is there. */
-bool rounds_begin(struct sampler *sampler, struct order *order);
+/* Sends @order on a round, at the end of which it is sent on (sampler_send_on()); without one if it can't be
+ * done. */
+void rounds_begin(struct sampler *sampler, struct order *order);
 
 /* When there will be something to do and time for it before the next deadline; 0: not before that. */
 uint64_t rounds_due_ns(const struct sampler *sampler);

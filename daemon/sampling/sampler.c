@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -29,10 +30,12 @@
 #define EVENTS_AT_ONCE 64
 /* What is kept for too long is let go of this often. */
 #define HOUSEKEEPING_NS 1000000000ull
+/* Of a serial that tell the targets of one sampler apart; those above are its place. */
+#define SERIAL_BITS 48
 /* What a message takes: `finish` looks at a process. */
 #define MAIL_NS 100000ull
 
-int sampler_new(const struct engine_options *options, struct sampler **ret_sampler)
+int sampler_new(const struct engine_options *options, unsigned place, struct sampler **ret_sampler)
 {
 	_cleanup_(sampler_freep) struct sampler *sampler = calloc(1, sizeof(*sampler));
 	struct epoll_event event = {.events = EPOLLIN};
@@ -47,6 +50,8 @@ int sampler_new(const struct engine_options *options, struct sampler **ret_sampl
 	r = sampling_init(&sampler->sampling, options);
 	if (r < 0)
 		return r;
+	sampling_set_place(&sampler->sampling, place);
+	sampler->last_serial = (uint64_t)place << SERIAL_BITS;
 	r = mailbox_new(&sampler->inbox);
 	if (r < 0)
 		return r;
@@ -182,6 +187,7 @@ static void reconfigure(struct sampler *sampler, const struct engine_options *op
 	/* Sizes of what was allocated by them stay: a restart changes those. */
 	sampler->sampling.options = *options;
 	standing_forget_periods(&sampler->standing);
+	sampler->reloads++;
 	for (size_t i = 0; i < sampler->target_count; i++) {
 		take_period(sampler, sampler->targets[i]);
 		php_process_set_placement(sampler->targets[i]->process, options->placement);
@@ -250,12 +256,11 @@ static struct message *next_mail(struct sampler *sampler)
 static void read_mail(struct sampler *sampler)
 {
 	struct message *mail = next_mail(sampler);
-	struct order *order = (struct order *)mail;
 
-	if (mail->kind != SAMPLER_ORDER)
+	if (mail->kind == SAMPLER_ORDER)
+		sampler_answer(sampler, (struct order *)mail);
+	else
 		obey(sampler, (struct sampler_command *)mail);
-	else if (sampler_answer(sampler, order))
-		mailbox_post(order->reply_to, &order->message);
 }
 
 bool sampler_has_time(const struct sampler *sampler, uint64_t ns)
@@ -412,8 +417,11 @@ static void put_mail_back(struct sampler *sampler)
 void *sampler_run(void *context)
 {
 	struct sampler *sampler = context;
+	char name[16] = "sampler"; /* the kernel takes 15 bytes */
 
-	pthread_setname_np(pthread_self(), "sampler");
+	if (sampler->sampling.options.threads > 1)
+		snprintf(name, sizeof(name), "sampler/%u", sampler->sampling.place);
+	pthread_setname_np(pthread_self(), name);
 	ask_for_realtime(sampler);
 	while (!sampler->stopping)
 		turn(sampler);

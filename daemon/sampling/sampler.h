@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The sampler thread: a mailbox, and the targets it owns outright. Everything that happens to a
- * target happens here; there is nothing to lock.
+ * A sampler thread: a mailbox, and the targets it owns outright. Everything that happens to a target happens
+ * here; there is nothing to lock. There may be several (samplers.h), which know no more of each other
+ * than the mailbox of the next.
  */
 #pragma once
 
@@ -44,13 +45,15 @@ struct sampler {
 	struct mailbox *inbox;
 	struct message *mail; /* taken from there and not looked at yet */
 	struct message **mail_end;
+	struct mailbox *next, *first;  /* borrowed: of the sampler orders go on to (NULL: this is the last) */
 	struct mailbox *scout;         /* borrowed: where unknown pids and lost targets are reported */
 	struct refusals *refusals;     /* borrowed: the scout's, for metrics */
 	struct bookkeeper *bookkeeper; /* borrowed: where windows go */
 
 	struct target **targets; /* as they came: by rising serials */
 	size_t target_count;
-	uint64_t last_serial;
+	uint64_t last_serial; /* begins with the sampler's place: they rise from sampler to sampler too */
+	uint64_t reloads;     /* RECONFIGUREs so far */
 	struct rounds rounds;
 	struct cadences cadences;
 	struct standing standing;
@@ -63,7 +66,8 @@ struct sampler {
 	atomic_uint_fast64_t heartbeat; /* rises with every turn of the loop: read by the watchdog */
 };
 
-int sampler_new(const struct engine_options *options, struct sampler **ret_sampler);
+/* The @place-th of @options->threads. */
+int sampler_new(const struct engine_options *options, unsigned place, struct sampler **ret_sampler);
 void sampler_free(struct sampler *sampler);
 DEFINE_CLEANUP(struct sampler, sampler_free)
 
@@ -80,8 +84,12 @@ void sampler_follow_period(struct sampler *sampler, struct target *target, uint6
 /* Is the next deadline more than @ns away? */
 bool sampler_has_time(const struct sampler *sampler, uint64_t ns);
 
-/* answers.c: its numbers, but for what the trees of targets hold; the caller's (free()). NULL: no memory. */
-struct metrics *sampler_metrics(const struct sampler *sampler);
+/* answers.c: adds its numbers, but for what the trees of targets hold. */
+void sampler_add_metrics(const struct sampler *sampler, struct metrics *metrics);
 
-/* answers.c: fills in @order. False: it went on to somebody else, who will answer it, or on a round. */
-bool sampler_answer(struct sampler *sampler, struct order *order);
+/* answers.c: does what @order asks of this sampler, now or on a round, and sends it on. */
+void sampler_answer(struct sampler *sampler, struct order *order);
+
+/* answers.c: this sampler has done its part of @order: it goes to the next sampler; from the last one, or
+ * with an error, to its asker, by way of the bookkeeper if that has a part of it. */
+void sampler_send_on(struct sampler *sampler, struct order *order);

@@ -40,6 +40,12 @@ int sampling_init(struct sampling *sampling, const struct engine_options *option
 	return retention_new(&sampling->retention);
 }
 
+void sampling_set_place(struct sampling *sampling, unsigned place)
+{
+	sampling->place = place;
+	sampling->next_unit_id = place + 1;
+}
+
 void sampling_deinit(struct sampling *sampling)
 {
 	while (sampling->spare_tree_count)
@@ -51,6 +57,14 @@ void sampling_deinit(struct sampling *sampling)
 	free(sampling->limited);
 	free(sampling->sample);
 	*sampling = (struct sampling){0};
+}
+
+uint64_t sampling_number_unit(struct sampling *sampling)
+{
+	uint64_t number = sampling->next_unit_id;
+
+	sampling->next_unit_id += sampling->options.threads;
+	return number;
 }
 
 struct calltree *sampling_take_tree(struct sampling *sampling)

@@ -19,6 +19,7 @@
 #define SAMPLING_SPARE_TREES 32
 
 struct sampling {
+	unsigned place; /* of its sampler, among all of them */
 	struct engine_options options;
 	struct frame_table *frames;
 	struct frame_names names; /* for the reader: interns into @frames */
@@ -37,7 +38,12 @@ struct sampling {
 int sampling_new_frame_table(const struct engine_options *options, struct frame_table **ret_frames);
 
 int sampling_init(struct sampling *sampling, const struct engine_options *options);
+/* It is the @place-th of @options->threads; the first one, unless this says otherwise before it is used. */
+void sampling_set_place(struct sampling *sampling, unsigned place);
 void sampling_deinit(struct sampling *sampling);
+
+/* A number for a unit. No other sampler gives the same. */
+uint64_t sampling_number_unit(struct sampling *sampling);
 
 /* An empty tree, from the spare ones if there is one. NULL: no memory. */
 struct calltree *sampling_take_tree(struct sampling *sampling);

@@ -20,7 +20,7 @@
 #include "daemon/sampling/fpm_master.h"
 #include "daemon/sampling/known.h"
 #include "daemon/sampling/ordered.h"
-#include "daemon/sampling/sampler.h"
+#include "daemon/sampling/samplers.h"
 
 /* /proc as a whole is looked through this often; known masters' children at each scan. */
 #define FULL_SCAN_NS (2ull * 1000000000u)
@@ -29,8 +29,8 @@
 
 struct scout {
 	struct engine_options options;
-	struct mailbox *inbox, *sampler;
-	const struct frame_names *names;
+	struct mailbox *inbox;
+	const struct samplers *samplers;
 	struct discovery *discovery;
 	bool stopping;
 
@@ -45,8 +45,8 @@ struct scout {
 	struct harvest harvest;
 };
 
-int scout_new(const struct engine_options *options, struct mailbox *inbox, struct mailbox *sampler,
-	const struct frame_names *names, struct scout **ret_scout)
+int scout_new(const struct engine_options *options, struct mailbox *inbox, const struct samplers *samplers,
+	struct scout **ret_scout)
 {
 	_cleanup_(scout_freep) struct scout *scout = calloc(1, sizeof(*scout));
 	int r;
@@ -55,8 +55,7 @@ int scout_new(const struct engine_options *options, struct mailbox *inbox, struc
 		return -ENOMEM;
 	scout->options = *options;
 	scout->inbox = inbox;
-	scout->sampler = sampler;
-	scout->names = names;
+	scout->samplers = samplers;
 	refusals_init(&scout->refusals);
 	harvest_init(&scout->harvest);
 	r = discovery_new(&scout->discovery);
@@ -98,7 +97,7 @@ static bool send_to_sampler(struct scout *scout, enum sampler_message kind, cons
 	command->identity = *identity;
 	command->process = process;
 	command->pidfd = pidfd;
-	mailbox_post(scout->sampler, &command->message);
+	mailbox_post(samplers_owner(scout->samplers, identity->pid)->inbox, &command->message);
 	return true;
 }
 
@@ -118,6 +117,8 @@ static void attach(struct scout *scout, const struct discovered *identity, struc
 	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, identity->pid, 0);
 	const struct php_process_options how = {
 		.placement = scout->options.placement, .blocking = scout->options.blocking};
+	/* Those of the sampler that will look at it. */
+	const struct frame_names *names = &samplers_owner(scout->samplers, identity->pid)->sampling.names;
 	char why[sizeof(((struct refusal *)0)->why)] = "";
 	int r;
 
@@ -132,7 +133,7 @@ static void attach(struct scout *scout, const struct discovered *identity, struc
 		refusals_note(&scout->refusals, identity->pid, why);
 		return;
 	}
-	r = php_process_open(identity->pid, scout->names, &how, &process, why, sizeof(why));
+	r = php_process_open(identity->pid, names, &how, &process, why, sizeof(why));
 	if (r == PHP_BINARY_E_NOT_STARTED) {
 		known->state = KNOWN_NOT_STARTED;
 		return;
@@ -399,6 +400,7 @@ static void detach_by_order(struct scout *scout, struct order *order)
 			order->pid);
 }
 
+/* Orders go on behind the targets they brought or took: a sampler has these by the time it sees the order. */
 static void serve(struct scout *scout, struct order *order)
 {
 	struct discovered identity;
@@ -410,8 +412,7 @@ static void serve(struct scout *scout, struct order *order)
 	else if (discovery_find(scout->discovery, order->pid, &identity) == 0)
 		consider(scout, &identity);
 	order->looked_for = true;
-	/* Behind the target it brought: the sampler has it by the time it sees the order. */
-	mailbox_post(scout->sampler, &order->message);
+	samplers_submit(scout->samplers, order);
 }
 
 static void obey(struct scout *scout, struct scout_command *command)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The discovery thread: looks for what the selectors select, gets processes ready to be sampled (reading ELF
- * files and memory takes milliseconds, which the sampler does not have), and hands them to the sampler.
+ * files and memory takes milliseconds, which a sampler does not have), and hands each to its sampler.
  */
 #pragma once
 
@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #include "symbols/cleanup.h"
-#include "reader/function.h"
 #include "daemon/sampling/discovery.h"
 #include "daemon/sampling/engine.h"
 #include "daemon/sampling/harvest.h"
@@ -35,10 +34,11 @@ struct scout_command {
 };
 
 struct scout;
+struct samplers;
 
-/* @inbox: its own; @sampler: where processes go; @names: what php_process_open() is given. All borrowed. */
-int scout_new(const struct engine_options *options, struct mailbox *inbox, struct mailbox *sampler,
-	const struct frame_names *names, struct scout **ret_scout);
+/* @inbox: its own; @samplers: where processes go. Both borrowed. */
+int scout_new(const struct engine_options *options, struct mailbox *inbox, const struct samplers *samplers,
+	struct scout **ret_scout);
 void scout_free(struct scout *scout);
 DEFINE_CLEANUP(struct scout, scout_free)
 

@@ -22,6 +22,7 @@ struct window *window_new(const struct target *target, const struct sampling *sa
 	if (!window)
 		return NULL;
 	window->order = order;
+	window->sampler = sampling->place;
 	window->serial = target->serial;
 	window->pid = target->identity.pid;
 	window->uid = target->identity.uid;

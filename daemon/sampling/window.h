@@ -19,6 +19,7 @@
 struct window {
 	struct message message;
 	struct order *order; /* whose it is a part of; NULL: its target is gone */
+	unsigned sampler;    /* its place */
 	uint64_t serial;     /* the target's */
 	pid_t pid;
 	uid_t uid;

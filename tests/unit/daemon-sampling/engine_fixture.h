@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * An engine with its threads, a PHP process that works and sleeps in turn, and ways to ask about both.
+ * An engine with its threads, a PHP process that works and sleeps in turn, and ways to ask about both. What
+ * it says must not depend on how many threads sample, so each test runs with one, and with more.
  */
 #pragma once
 
@@ -22,6 +23,7 @@
 static struct live_build build;
 static struct live_php php;
 static struct engine *engine;
+static uint32_t threads;
 static struct mailbox *replies;
 
 static inline struct engine_options options(void)
@@ -31,7 +33,7 @@ static inline struct engine_options options(void)
 		.min_period_ns = MS / 10,
 		.max_period_ns = 1000 * MS,
 		.max_depth = 100,
-		.threads = 1,
+		.threads = threads,
 		.max_targets = 8,
 		.max_frames = 1000,
 		.max_nodes = 1000,
@@ -176,4 +178,16 @@ static inline struct profile_function share_of(const struct profile *of, const c
 			found = functions[i];
 	free(functions);
 	return found;
+}
+
+/* Runs @tests with one to @most samplers. */
+static inline int run_with_threads(const struct CMUnitTest *tests, size_t count, uint32_t most)
+{
+	int failed = 0;
+
+	for (threads = 1; threads <= most; threads++) {
+		print_message("[ THREADS  ] %u\n", threads);
+		failed += _cmocka_run_group_tests("engine", tests, count, start_php, stop_php);
+	}
+	return failed;
 }

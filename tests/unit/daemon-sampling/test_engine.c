@@ -52,8 +52,12 @@ static void two_processes_are_looked_at_alike(void **state)
 	count_both(php.pid, other.pid, &one, &two);
 	await(is_expected, one + two + 100);
 	count_both(php.pid, other.pid, &one_later, &two_later);
-	assert_true(one_later - one >= 50);
-	assert_int_equal(two_later - two, one_later - one);
+	one_later -= one;
+	two_later -= two;
+	if ((unsigned)php.pid % threads == (unsigned)other.pid % threads)
+		assert_int_equal(two_later, one_later);
+	/* Other samplers have deadlines of their own, and are asked a little later. */
+	assert_in_range(two_later, one_later / 2, one_later * 2);
 	live_stop(&other);
 	await(is_target_count, 1);
 }
@@ -274,5 +278,5 @@ int main(void)
 		ENGINE_TEST(nothing_is_left_open),
 	};
 
-	return cmocka_run_group_tests_name("engine", tests, start_php, stop_php);
+	return run_with_threads(tests, sizeof(tests) / sizeof(tests[0]), 4);
 }

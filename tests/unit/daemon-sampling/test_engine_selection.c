@@ -61,7 +61,7 @@ static void however_much_mail_there_is_new_processes_are_found(void **state)
 {
 	struct selector selector = {.kind = SELECT_EXECUTABLE};
 	struct live_php other;
-	pthread_t threads[FLOODERS];
+	pthread_t flooders[FLOODERS];
 	void *failure;
 
 	snprintf(selector.pattern, sizeof(selector.pattern), "*/php8.2");
@@ -70,13 +70,13 @@ static void however_much_mail_there_is_new_processes_are_found(void **state)
 	await(is_target, (uint64_t)php.pid);
 	atomic_store(&is_flood_over, false);
 	for (int i = 0; i < FLOODERS; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, flood, NULL), 0);
+		assert_int_equal(pthread_create(&flooders[i], NULL, flood, NULL), 0);
 	assert_int_equal(live_start(&other, &build, (const char *[]){NULL}, WORK, NULL), 0);
 
 	await(is_target, (uint64_t)other.pid);
 	atomic_store(&is_flood_over, true);
 	for (int i = 0; i < FLOODERS; i++) {
-		pthread_join(threads[i], &failure);
+		pthread_join(flooders[i], &failure);
 		assert_null(failure);
 	}
 	live_stop(&other);
@@ -324,5 +324,5 @@ int main(void)
 		SELECTION_TEST(more_targets_than_there_may_be_are_refused),
 	};
 
-	return cmocka_run_group_tests_name("engine_selection", tests, start_php, stop_php);
+	return run_with_threads(tests, sizeof(tests) / sizeof(tests[0]), 4);
 }
