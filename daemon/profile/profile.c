@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Making profiles: from a living tree, by copying the nodes and only those frames they use; and from several
- * profiles, by playing them into a new tree. A profile points at nothing outside itself, which is what lets
- * it cross from the sampler's thread to whoever asked.
+ * Making profiles of trees, by copying the nodes and only those frames they use. A profile points at nothing
+ * outside itself, which is what lets it cross from thread to thread to whoever asked.
  */
 #include <errno.h>
 #include <string.h>
@@ -139,74 +138,6 @@ int profile_from_calltree(
 	const struct calltree *tree, const struct frame_table *frames, struct profile **ret_profile)
 {
 	return profile_from_nodes(calltree_nodes(tree), calltree_count(tree), frames, ret_profile);
-}
-
-/* Plays one profile into @tree. */
-static int play(const struct profile *profile, struct frame_table *frames, struct calltree *tree)
-{
-	_cleanup_free_ uint32_t *frame_numbers = calloc(profile->frame_count, sizeof(*frame_numbers));
-	_cleanup_free_ uint32_t *node_numbers = calloc(profile->node_count, sizeof(*node_numbers));
-
-	if (!frame_numbers || !node_numbers)
-		return -ENOMEM;
-	for (size_t i = 0; i < profile->frame_count; i++)
-		frame_numbers[i] = frame_table_intern(frames, &profile->frames[i]);
-	for (size_t i = 0; i < profile->node_count; i++) {
-		const struct profile_node *node = &profile->nodes[i];
-		bool overflow = false;
-
-		node_numbers[i] = i == 0 ? CALLTREE_ROOT
-					 : calltree_child(tree, node_numbers[node->parent],
-						   frame_numbers[node->frame], node->line, &overflow);
-		struct calltree_node *into = calltree_node(tree, node_numbers[i]);
-		into->samples += node->samples;
-		into->wall_ns += node->wall_ns;
-		into->cpu_ns += node->cpu_ns;
-		into->queue_ns += node->queue_ns;
-	}
-	return 0;
-}
-
-int profile_merge(const struct profile *const *profiles, size_t count, struct profile **ret_merged)
-{
-	_cleanup_(frame_table_freep) struct frame_table *frames = NULL;
-	_cleanup_(calltree_freep) struct calltree *tree = NULL;
-	_cleanup_(profile_freep) struct profile *merged = NULL;
-	size_t frame_count = FRAME_FIRST_PHP, node_count = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		frame_count += profiles[i]->frame_count;
-		node_count += profiles[i]->node_count;
-	}
-	/* Room for all of them and for what the tree keeps back: up to the largest tree nothing overflows
-	 * here. */
-	node_count += CALLTREE_RESERVE(node_count) * 2 + CALLTREE_MIN_NODES;
-	if (node_count > CALLTREE_MAX_NODES)
-		node_count = CALLTREE_MAX_NODES;
-	int r = frame_table_new((uint32_t)frame_count, SIZE_MAX, &frames);
-	if (r < 0)
-		return r;
-	r = calltree_new((uint32_t)node_count, &tree);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < count; i++) {
-		r = play(profiles[i], frames, tree);
-		if (r < 0)
-			return r;
-	}
-	r = profile_from_calltree(tree, frames, &merged);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < count; i++) {
-		accounting_add(&merged->accounting, &profiles[i]->accounting);
-		merged->duration_ns += profiles[i]->duration_ns;
-		/* Where periods differ there is no one period to name but the finest. */
-		if (merged->period_ns == 0 ||
-			(profiles[i]->period_ns > 0 && profiles[i]->period_ns < merged->period_ns))
-			merged->period_ns = profiles[i]->period_ns;
-	}
-	*ret_merged = TAKE(merged);
-	return 0;
 }
 
 struct profile_node profile_sum(const struct profile *profile)

@@ -39,10 +39,6 @@ int profile_from_calltree(
 int profile_from_nodes(const struct calltree_node *nodes, uint32_t count, const struct frame_table *frames,
 	struct profile **ret_profile);
 
-/* One profile of several: frames by (name, file, line), nodes by path. Accounting and duration are added up;
- * the period is the shortest. -ENOMEM. */
-int profile_merge(const struct profile *const *profiles, size_t count, struct profile **ret_merged);
-
 /* One function's share. Total counts a recursive function once for each sample. */
 struct profile_function {
 	uint32_t frame;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Profiles: self and total, recursion, merging, independence of what they were made from.
+ * Profiles: self and total, recursion, independence of what they were made from.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -192,46 +192,6 @@ static void an_empty_tree_makes_a_profile_of_the_root_alone(void **state)
 	assert_int_equal(count, 0);
 }
 
-static void merging_joins_equal_paths_of_different_tables(void **state)
-{
-	struct fixture *second = NULL;
-	set_up((void **)&second);
-
-	charge(*state, "main>hot", 3, 30, 20);
-	charge(*state, "main>cold", 1, 10, 0);
-	/* The other table numbers the same functions the other way round. */
-	charge(second, "unrelated", 2, 20, 2);
-	charge(second, "main>hot", 5, 50, 40);
-	_cleanup_(profile_freep) struct profile *first = made_of(*state), *other = made_of(second);
-	first->duration_ns = 100 * MS;
-	first->period_ns = 10 * MS;
-	first->accounting = (struct accounting){.expected = 4, .taken = 4};
-	other->duration_ns = 70 * MS;
-	other->period_ns = 5 * MS;
-	other->accounting = (struct accounting){.expected = 9, .taken = 7, .idle = 2};
-	tear_down((void **)&second);
-
-	_cleanup_(profile_freep) struct profile *merged = NULL;
-	assert_int_equal(profile_merge((const struct profile *const[]){first, other}, 2, &merged), 0);
-	assert_int_equal(merged->node_count, 5); /* root, main, hot, cold, unrelated */
-	assert_int_equal(function_of(merged, "hot").self_samples, 8);
-	assert_int_equal(function_of(merged, "hot").self_cpu_ns, 60 * MS);
-	assert_int_equal(function_of(merged, "main").total_wall_ns, 90 * MS);
-	assert_int_equal(merged->duration_ns, 170 * MS);
-	assert_int_equal(merged->period_ns, 5 * MS);
-	assert_int_equal(merged->accounting.expected, 13);
-	assert_true(accounting_is_balanced(&merged->accounting));
-}
-
-static void merging_none_gives_an_empty_profile(void **state)
-{
-	_cleanup_(profile_freep) struct profile *merged = NULL;
-
-	assert_int_equal(profile_merge(NULL, 0, &merged), 0);
-	assert_int_equal(merged->node_count, 1);
-	assert_int_equal(profile_sum(merged).samples, 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -243,9 +203,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(only_frames_in_use_are_copied, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			an_empty_tree_makes_a_profile_of_the_root_alone, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			merging_joins_equal_paths_of_different_tables, set_up, tear_down),
-		cmocka_unit_test(merging_none_gives_an_empty_profile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
