@@ -41,7 +41,6 @@ struct walk {
 	size_t inner;       /* how many of them are kept in order; the rest is a ring */
 	remote_addr inside; /* the frame walked last */
 	remote_addr stopped_at; /* the one that was too many */
-	bool steady;            /* a frame was the same in both copies */
 	bool torn;              /* the copies don't fit each other */
 
 	remote_addr page, top; /* the page the walk has come to: where it starts, where its use ends */
@@ -255,15 +254,12 @@ static bool changed(const struct walk *walk, remote_addr addr, bool caller)
 	       (caller && view_main_changed(walk->view, addr + layout->ex_opline, sizeof(uint64_t)));
 }
 
-/* Between its two copies a stack may change only if the target moved on, and then from the inner end. Where
- * an outer frame was replaced and one inside of it was not, the inner one may have been new already in the
- * first copy, and the outer one old: such a stack never was. */
+/* The same guard before and behind a copy does not say that nothing moved: a function that returned and one
+ * that was called in its place leave the same words. Only frames that are the same in both copies are
+ * believed. */
 static void compare_copies(struct walk *walk, remote_addr addr, bool caller)
 {
-	if (!changed(walk, addr, caller))
-		walk->steady = true;
-	else if (walk->steady || view_stood_still(walk->view))
-		walk->torn = true;
+	walk->torn |= changed(walk, addr, caller);
 }
 
 /* A frame without a function: a stand-in for delegating generators, whose frames take its place, or a dummy
@@ -335,7 +331,7 @@ static int walk_chain(struct walk *walk, remote_addr addr)
 		addr = load_u64(bytes + walk->layout->ex_prev_execute_data);
 	}
 	walk->stack->whole = true;
-	return walk->torn ? VIEW_E_TORN : 0;
+	return walk->torn || !view_stood_still(walk->view) ? VIEW_E_TORN : 0;
 }
 
 /* Goes on at the outer end of a stack that is too deep. */

@@ -476,6 +476,23 @@ static void a_frame_that_changes_while_the_guard_does_not_is_torn(void **state)
 	assert_int_equal(walk(), 0);
 }
 
+static void move_on_before_the_second_copy(struct fake_memory *memory, size_t span)
+{
+	if (span != 3)
+		return;
+	fake_put64(memory, replaced + php.layout->ex_func, FUNC + 0x900);
+	fake_put64(memory, FAKE_EG + php.layout->eg_vm_stack_top, replaced);
+}
+
+/* Whether a call that returned and another one took turns within the first copy, nothing says. */
+static void a_target_that_moved_on_before_the_second_copy_proves_nothing_of_the_first(void **state)
+{
+	replaced = fake_call(&php, FUNC, 0, 0);
+	php.memory.move = move_on_before_the_second_copy;
+
+	assert_int_equal(walk(), VIEW_E_TORN);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 #define TEST_74(name)                                            \
 	{                                                        \
@@ -511,6 +528,7 @@ int main(void)
 		TEST(generators_that_delegate_in_a_circle_are_corrupt),
 		TEST(a_delegating_generator_that_has_ended_has_no_frame),
 		TEST(a_frame_that_changes_while_the_guard_does_not_is_torn),
+		TEST(a_target_that_moved_on_before_the_second_copy_proves_nothing_of_the_first),
 	};
 
 	return cmocka_run_group_tests_name("stack", tests, NULL, NULL);
