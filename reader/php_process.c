@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reader/hold.h"
 #include "reader/refusal.h"
 #include "reader/remote.h"
 #include "reader/view.h"
@@ -32,6 +33,7 @@ struct php_process {
 	struct function_cache *functions;
 	struct request_reader *requests;
 	struct activity *activity;
+	struct hold hold;
 
 	remote_addr stack_page; /* the main span that the next refresh will read */
 	size_t stack_bytes;
@@ -75,7 +77,11 @@ int php_process_open(pid_t pid, const struct frame_names *names, const struct ph
 	process->pid = pid;
 	process->names = names;
 	process->options = *options;
+	process->hold.pid = pid;
 	memory = remote_memory(&process->pid);
+	r = options->blocking ? hold_check(pid, ret_why, why_bytes) : 0;
+	if (r != 0)
+		return r;
 	r = php_binary_examine(pid, &memory, &process->binary, ret_why, why_bytes);
 	if (r != 0)
 		return refuse(pid, r, ret_why, why_bytes);
@@ -99,6 +105,7 @@ void php_process_close(struct php_process *process)
 {
 	if (!process)
 		return;
+	hold_deinit(&process->hold);
 	if (process->activity)
 		activity_close(process->activity);
 	if (process->requests)
@@ -285,16 +292,25 @@ static int sample_torn(struct php_process *process, unsigned last, struct php_sa
 	return r == 0 || may_pass(r) ? PHP_PROCESS_E_TORN : r;
 }
 
-/* Goes where the process can't run while it is read. */
-static void join_its_cpu(struct php_process *process, bool even_if_it_waits)
+/* Sees to it that the process does not run while it is read: by being where it would run, or by stopping it.
+ * One that waits stands still by itself, unless it is woken; stopping it would only make its system call
+ * fail. 0, or what hold_take() said. */
+static int keep_still(struct php_process *process, bool even_if_it_waits)
 {
 	struct activity_place place;
 
-	if (activity_read_place(process->activity, &place) == 0 && (place.ready || even_if_it_waits))
-		placement_join(place.cpu);
+	if (hold_is_open(&process->hold))
+		return hold_take(&process->hold);
+	/* Where it is can't be known of one that has ended; that reading finds out. */
+	if (activity_read_place(process->activity, &place) < 0 || (!place.ready && !even_if_it_waits))
+		return 0;
+	if (process->options.blocking)
+		return hold_take(&process->hold);
+	placement_join(place.cpu);
+	return 0;
 }
 
-int php_process_sample(struct php_process *process, struct php_sample *ret_sample)
+static int sample_in_motion(struct php_process *process, struct php_sample *ret_sample)
 {
 	uint64_t cost_before = view_cost_bytes(process->view);
 	unsigned last = 0;
@@ -303,8 +319,6 @@ int php_process_sample(struct php_process *process, struct php_sample *ret_sampl
 
 	process->stack_torn = false;
 	stacks[0].whole = stacks[1].whole = false;
-	if (process->options.placement == PLACEMENT_ALWAYS)
-		join_its_cpu(process, false);
 	for (unsigned attempt = 0; attempt <= PHP_PROCESS_MAX_RETRIES; attempt++) {
 		ret_sample->retries = attempt;
 		last = attempt % 2;
@@ -312,14 +326,25 @@ int php_process_sample(struct php_process *process, struct php_sample *ret_sampl
 		moved = moved || r == VIEW_E_TORN;
 		if (!may_pass(r) || view_cost_bytes(process->view) - cost_before > PHP_PROCESS_MAX_COST_BYTES)
 			break;
-		/* It moves faster than it can be read: from here on, read it from where it can't run
-		 * meanwhile. */
-		if (r == VIEW_E_TORN && process->options.placement != PLACEMENT_NEVER)
-			join_its_cpu(process, true);
+		/* It moves faster than it can be read. */
+		if (r == VIEW_E_TORN &&
+			(process->options.blocking || process->options.placement != PLACEMENT_NEVER))
+			keep_still(process, true);
 	}
 	placement_leave();
-	if (moved && may_pass(r))
-		r = sample_torn(process, last, ret_sample);
+	return moved && may_pass(r) ? sample_torn(process, last, ret_sample) : r;
+}
+
+int php_process_sample(struct php_process *process, struct php_sample *ret_sample)
+{
+	int r = 0;
+
+	ret_sample->retries = 0;
+	if (process->options.blocking || process->options.placement == PLACEMENT_ALWAYS)
+		r = keep_still(process, false);
+	if (r == 0 || r == HOLD_E_LATE)
+		r = sample_in_motion(process, ret_sample);
+	hold_release(&process->hold);
 	return answer_of(r);
 }
 

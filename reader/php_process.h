@@ -43,7 +43,7 @@ struct php_sample {
 /* How a process is read. All zero: as it runs, moving to its CPU when it tears. */
 struct php_process_options {
 	enum placement placement;
-	bool blocking; /* stop it for each sample */
+	bool blocking; /* stop it for each sample, unless it waits */
 };
 
 struct php_process;
@@ -51,7 +51,8 @@ struct php_process;
 /* Examines @pid and gets ready to sample it. The process is not touched. @names must outlive the process.
  * Errors: PHP_BINARY_E_*, -ESRCH (it has ended), -EPERM, -EACCES, -ENOSYS, other negative errno; each with a
  * sentence in
- * @ret_why (may be NULL) that names cause and remedy. */
+ * @ret_why (may be NULL) that names cause and remedy. -EBUSY: it would have to be stopped, and another
+ * program traces it. */
 int php_process_open(pid_t pid, const struct frame_names *names, const struct php_process_options *options,
 	struct php_process **ret_process, char *ret_why, size_t why_bytes);
 void php_process_close(struct php_process *process);
@@ -64,9 +65,9 @@ struct activity *php_process_activity(struct php_process *process);
 /* From the next sample on. */
 void php_process_set_placement(struct php_process *process, enum placement placement);
 
-/* Takes one sample: 0, or PHP_PROCESS_E_*, or a negative errno. @ret_sample is valid for 0 and
- * PHP_PROCESS_E_TORN; its request part also for PHP_PROCESS_E_IDLE. One system call, and no allocation, in
- * steady state. */
+/* Takes one sample; of a process that is to be stopped, always on the same thread. 0, or PHP_PROCESS_E_*, or
+ * a negative errno. @ret_sample is valid for 0 and PHP_PROCESS_E_TORN; its request part also for
+ * PHP_PROCESS_E_IDLE. One system call, and no allocation, in steady state. */
 int php_process_sample(struct php_process *process, struct php_sample *ret_sample);
 
 /* PHP's counters, read now. */

@@ -116,7 +116,7 @@ static const char *output_failure(int error)
 static int check_target(struct session_options *session)
 {
 	const struct frame_names no_names = {0};
-	const struct php_process_options options = {0};
+	const struct php_process_options options = {.blocking = session->blocking};
 	_cleanup_(php_process_closep) struct php_process *process = NULL;
 	char why[512] = "";
 
@@ -129,6 +129,14 @@ static int check_target(struct session_options *session)
 	return cli_fail(process_exit_status(r), "%s", why);
 }
 
+static void tell_what_blocking_does(const struct session_options *session)
+{
+	fprintf(stderr,
+		"cbox-profd: %sprocess %d is being stopped for each sample (--blocking): it runs slower, and "
+		"system calls with a time limit may fail in it with EINTR\n",
+		session->is_master ? "each worker of " : "", session->pid);
+}
+
 static int run(struct attach_options *options)
 {
 	_cleanup_(output_close) struct output output = OUTPUT_STANDARD;
@@ -139,6 +147,8 @@ static int run(struct attach_options *options)
 	int r = check_target(&options->session);
 	if (r != EXIT_OK)
 		return r;
+	if (options->session.blocking)
+		tell_what_blocking_does(&options->session);
 	session_block_signals();
 	signal(SIGPIPE, SIG_IGN); /* a reader that goes is told by write() */
 	r = output_open(options->output, &output);
@@ -174,6 +184,9 @@ int cli_attach(int argc, char **argv)
 			"samples a second of each process, 1 to 10000; 100 if not given"},
 		{"period", 0, "TIME", cli_take_period, &attach.period_ns,
 			"the same as time between two samples: 10ms"},
+		{"blocking", 0, NULL, cli_take_flag, &attach.session.blocking,
+			"for reference: stops it for each sample; its calls with a time limit may fail "
+			"(EINTR)"},
 		{"top", 'n', "N", cli_take_rows, &attach.rows, "functions in the table; 20 if not given"},
 		{"order", 0, "ORDER", cli_take_order, &attach.order,
 			"self_wall, total_wall, self_cpu, total_cpu or self_samples"},

@@ -113,6 +113,7 @@ static int start_engine(struct session *session)
 		.threads = 1,
 		.realtime = true,
 		.trust_traceparent = true,
+		.blocking = session->options->blocking,
 	};
 
 	int r = engine_new(&options, &session->engine);
@@ -125,7 +126,7 @@ static int start_engine(struct session *session)
 static int refused_worker(struct session *session)
 {
 	const struct frame_names no_names = {0};
-	const struct php_process_options options = {0};
+	const struct php_process_options options = {.blocking = session->options->blocking};
 	_cleanup_(php_process_closep) struct php_process *process = NULL;
 	struct refusal refusal;
 

@@ -15,6 +15,7 @@ struct session_options {
 	pid_t pid;
 	bool is_master;
 	uint64_t period_ns;
+	bool blocking;        /* stop it for each sample */
 	uint64_t duration_ns; /* 0: until the target ends or a signal comes */
 	bool progress;        /* a line on stderr, once a second */
 };
