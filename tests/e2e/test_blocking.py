@@ -56,14 +56,6 @@ def test_the_result_has_the_same_shape_and_says_the_same(place):
         assert profile.share("seldom", "cpu_ns") == pytest.approx(0.25, abs=0.08)
 
 
-def test_the_time_for_which_it_was_stopped_is_nobodys(place):
-    with load.php_cli(php_builds.DEBIAN, place, SHARES) as process:
-        profile, _ = attach(process.pid, "--blocking", rate=1000)
-    assert profile.told["total"]["wall_ns"] == pytest.approx(1e9, rel=0.1)
-    assert profile.share("<unread>", "cpu_ns") == 0
-    assert profile.share("<unread>", "wall_ns") > 0.01
-
-
 def test_a_process_that_waits_is_not_stopped(place):
     """It stands still by itself; a stop would make its system calls fail."""
     with load.php_cli(php_builds.DEBIAN, place, SLEEPER) as process:
