@@ -46,6 +46,7 @@ int sampler_new(const struct engine_options *options, unsigned place, struct sam
 	sampler->epoll_fd = -1;
 	sampler->mail_end = &sampler->mail;
 	rounds_init(&sampler->rounds);
+	perch_init(&sampler->perch);
 	sampler->started_ns = monotonic_now_ns();
 	r = sampling_init(&sampler->sampling, options);
 	if (r < 0)
@@ -281,6 +282,18 @@ static void answer(struct sampler *sampler, bool ticked)
 	rounds_turn(sampler, ticked);
 }
 
+/* Is the sampler in its way? */
+static void mind(struct sampler *sampler, struct target *target)
+{
+	struct activity_place place;
+
+	if (!perch_suspects(&sampler->perch, target->disturbed))
+		return;
+	target->disturbed = 0;
+	if (activity_read_place(php_process_activity(target->process), &place) == 0 && place.ready)
+		perch_note(&sampler->perch, place.cpu);
+}
+
 /* False: nothing was due. */
 static bool tick(struct sampler *sampler)
 {
@@ -289,6 +302,7 @@ static bool tick(struct sampler *sampler)
 	if (!cadences_turn(&sampler->cadences, monotonic_now_ns()))
 		return false;
 	sampler->ticks++;
+	perch_wake(&sampler->perch, sched_getcpu());
 	/* Backwards: when one is removed, those behind it, which were served already, move up. */
 	for (size_t i = sampler->target_count; i-- > 0;) {
 		struct target *target = sampler->targets[i];
@@ -299,6 +313,7 @@ static bool tick(struct sampler *sampler)
 		switch (target_tick(target, sampling, due)) {
 		case TARGET_LIVES:
 			sampler_follow_period(sampler, target, target->last_ns);
+			mind(sampler, target);
 			break;
 		case TARGET_LOST:
 			report_lost(sampler, &target->identity);
@@ -309,6 +324,9 @@ static bool tick(struct sampler *sampler)
 			break;
 		}
 	}
+	/* Where every target is read from its own CPU there is no better one to be on. */
+	if (sampling->options.placement != PLACEMENT_ALWAYS)
+		perch_settle(&sampler->perch);
 	rounds_follow_tick(sampler);
 	return true;
 }

@@ -16,6 +16,7 @@
 #include "daemon/sampling/cadences.h"
 #include "daemon/sampling/engine.h"
 #include "daemon/sampling/mailbox.h"
+#include "daemon/sampling/perch.h"
 #include "daemon/sampling/refusals.h"
 #include "daemon/sampling/rounds.h"
 #include "daemon/sampling/sampling.h"
@@ -56,6 +57,7 @@ struct sampler {
 	uint64_t reloads;     /* RECONFIGUREs so far */
 	struct rounds rounds;
 	struct cadences cadences;
+	struct perch perch;
 	struct standing standing;
 
 	int epoll_fd; /* of the mailbox and all targets' ends */

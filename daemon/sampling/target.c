@@ -208,6 +208,9 @@ enum target_fate target_tick(struct target *target, struct sampling *sampling, c
 	tick.missed = tick.expected - 1;
 	accounting_note_lateness(&tick, due->late_ns, target->period_ns);
 
+	if (!target->at_rest)
+		target->disturbed =
+			clocks.switch_ins == target->clocks.switch_ins ? 0 : target->disturbed + 1;
 	if (target->proved && clocks.switch_ins == target->clocks.switch_ins) {
 		/* It has not executed an instruction since: its stack is what it was. */
 		if (target->idle) {

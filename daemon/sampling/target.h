@@ -50,6 +50,7 @@ struct target {
 	struct activity_clocks clocks;
 	bool ticked;               /* there was one, or a finish */
 	bool at_rest;              /* it was off the CPU */
+	unsigned disturbed;        /* ticks in a row between which it ran on, but not all the time */
 	bool proved;               /* and what was seen of it holds as long as switch_ins stays */
 	bool idle;                 /* between requests */
 	unsigned unreadable_ticks; /* in a row */

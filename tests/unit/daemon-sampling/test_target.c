@@ -48,6 +48,24 @@ static void one_that_was_switched_in_meanwhile_is_looked_at_again(void **state)
 	assert_int_equal(target->accounting.taken, 3);
 }
 
+static void how_often_in_a_row_it_was_disturbed_is_known(void **state)
+{
+	begin_request("/cart");
+	for (unsigned i = 0; i < 3; i++)
+		work("hot", 10 * MS);
+	assert_int_equal(target->disturbed, 4);
+	fake.now_ns += 10 * MS; /* it runs on */
+	tick();
+	assert_int_equal(target->disturbed, 0);
+	work("hot", 10 * MS);
+	assert_int_equal(target->disturbed, 1);
+	fake_sleep(10 * MS);
+	tick();
+	assert_int_equal(target->disturbed, 0);
+	work("hot", 10 * MS); /* it has woken up, which is nobody's doing */
+	assert_int_equal(target->disturbed, 0);
+}
+
 static void an_idle_one_that_did_not_run_is_idle(void **state)
 {
 	fake_sleep(0);
@@ -314,6 +332,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TARGET_TEST(a_process_that_did_not_run_is_not_looked_at_again),
 		TARGET_TEST(one_that_was_switched_in_meanwhile_is_looked_at_again),
+		TARGET_TEST(how_often_in_a_row_it_was_disturbed_is_known),
 		TARGET_TEST(an_idle_one_that_did_not_run_is_idle),
 		TARGET_TEST(what_could_not_be_read_of_a_blocked_process_is_tried_again),
 		TARGET_TEST(every_tick_is_of_one_class),
