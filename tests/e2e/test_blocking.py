@@ -36,7 +36,8 @@ def is_legal(path):
 def test_no_snapshot_of_a_stack_that_changes_all_the_time_is_torn(churning):
     profile, said = attach(churning.pid, "--blocking", rate=1000)
     accounting = profile.told["accounting"]
-    assert (accounting["torn_lost"], accounting["torn_retried"], accounting["unreadable"]) == (0, 0, 0)
+    assert (accounting["torn_lost"], accounting["unreadable"]) == (0, 0)
+    assert accounting["torn_retried"] <= 1, "the first sample has to find out how far the stack goes"
     assert accounting["taken"] == accounting["expected"] - accounting["missed"] > 100
     sampled = [profile.path(index) for index, node in enumerate(profile.nodes) if node["samples"] > 0]
     assert len(sampled) > 20
