@@ -39,6 +39,8 @@
 #define WATCHDOG_CHECKS 4 /* looks at the sampler within the watchdog's time */
 #define REFUSALS_EVERY_NS (5 * NS_PER_SECOND)
 #define REFUSALS_KNOWN 16
+#define BUDGET_TOLD_EVERY_NS (60 * NS_PER_SECOND)
+#define NOTABLE_STRETCH_PPM 1050000 /* less is not worth a line */
 
 struct daemon {
 	const char *config_path;
@@ -52,6 +54,8 @@ struct daemon {
 	int service_error;
 	struct refusal refusals[REFUSALS_KNOWN]; /* told in the log */
 	size_t refusal_count;
+	bool told_stretched;
+	uint64_t budget_told_ns; /* 0: never */
 };
 
 static void tell_ready(const struct daemon *daemon)
@@ -162,6 +166,31 @@ static void tell_refusals(struct daemon *daemon)
 	daemon->refusal_count = count;
 }
 
+/* That samples are fewer than was asked for, once a minute at most, and that they are not any more. */
+static void tell_budget(struct daemon *daemon, uint64_t now_ns)
+{
+	struct budget_report budget = engine_budget(daemon->engine);
+	bool is_stretched = budget.stretch_ppm > NOTABLE_STRETCH_PPM;
+
+	if (is_stretched == daemon->told_stretched ||
+		(daemon->budget_told_ns && now_ns - daemon->budget_told_ns < BUDGET_TOLD_EVERY_NS))
+		return;
+	daemon->told_stretched = is_stretched;
+	daemon->budget_told_ns = now_ns;
+	if (is_stretched)
+		log_say(&daemon->log, LOG_WARNING,
+			"sampling takes place %.1f times more seldom than was asked for: it would take %.1f "
+			"%% of one "
+			"processor, and sampling.cpu_budget allows %.1f %%; ask for lower rates, sample "
+			"fewer "
+			"processes, or allow more",
+			(double)budget.stretch_ppm / 1e6, (double)budget.demand_ppm / 1e4,
+			(double)budget.limit_ppm / 1e4);
+	else
+		log_say(&daemon->log, LOG_INFO,
+			"sampling keeps to its CPU budget again at the rates that were asked for");
+}
+
 /* True: it is time to end. */
 static bool handle_signal(struct daemon *daemon, int signals)
 {
@@ -197,6 +226,7 @@ static int keep_house(struct daemon *daemon, int signals)
 		}
 		if (now >= refusals_due_ns) {
 			tell_refusals(daemon);
+			tell_budget(daemon, now);
 			refusals_due_ns = now + REFUSALS_EVERY_NS;
 		}
 		due_ns = check_due_ns < refusals_due_ns ? check_due_ns : refusals_due_ns;

@@ -9,6 +9,8 @@
 #include "daemon/cli/cli.h"
 #include "daemon/export/export.h"
 
+#define UNSTRETCHED_PPM 1000000u
+
 static void print_pools(const cJSON *status)
 {
 	const cJSON *pools = cJSON_GetObjectItemCaseSensitive(status, "pools"), *pool;
@@ -39,6 +41,26 @@ static void print_entries(const cJSON *status)
 	}
 }
 
+static double percent(uint64_t ppm)
+{
+	return (double)ppm / 1e4;
+}
+
+/* That samples are fewer than was asked for, and why. */
+static void print_stretch(const cJSON *sampling, const cJSON *metrics)
+{
+	uint64_t stretch_ppm = answer_count(sampling, "stretch_ppm");
+
+	if (stretch_ppm > UNSTRETCHED_PPM)
+		printf("          STRETCHED from %.3g ms: it would take %.1f %% of one processor, and "
+		       "sampling.cpu_budget\n"
+		       "          allows %.1f %%; ask for lower rates, sample fewer processes, or allow "
+		       "more\n",
+			(double)answer_count(sampling, "asked_period_ns") / 1e6,
+			percent(answer_count(metrics, "cpu_demand_ppm")),
+			percent(answer_count(metrics, "cpu_budget_ppm")));
+}
+
 static void print_status(const cJSON *status)
 {
 	const cJSON *sampling = cJSON_GetObjectItemCaseSensitive(status, "sampling");
@@ -59,6 +81,7 @@ static void print_status(const cJSON *status)
 	printf("sampling  every %.3g ms, stacks up to %" PRIu64 " frames%s\n",
 		(double)answer_count(sampling, "period_ns") / 1e6, answer_count(sampling, "max_depth"),
 		answer_flag(sampling, "suspended") ? "; SUSPENDED: cbox-profd ctl resume" : "");
+	print_stretch(sampling, metrics);
 	printf("priority  %s\n",
 		answer_flag(status, "realtime")
 			? "real-time (SCHED_FIFO): ticks come on time"

@@ -18,6 +18,7 @@ cJSON *export_target_json(const struct target_report *target)
 	ok &= json_add_string(json, "state", target->state);
 	ok &= json_add_bool(json, "suspended", target->suspended);
 	ok &= json_add_count(json, "period_ns", target->period_ns);
+	ok &= json_add_count(json, "asked_period_ns", target->asked_period_ns);
 	ok &= json_add_count(json, "requests_seen", target->requests_seen);
 	ok &= json_add_string(json, "method", target->method);
 	ok &= json_add_string(json, "path", target->path);
@@ -44,6 +45,10 @@ cJSON *export_metrics_json(const struct metrics *metrics)
 	ok &= json_add_count(json, "units_retained", metrics->units_retained);
 	ok &= json_add_count(json, "ticks_total", metrics->ticks_total);
 	ok &= json_add_count(json, "sampler_cpu_ns", metrics->sampler_cpu_ns);
+	ok &= json_add_count(json, "cpu_budget_ppm", metrics->cpu_budget_ppm);
+	ok &= json_add_count(json, "cpu_share_ppm", metrics->cpu_share_ppm);
+	ok &= json_add_count(json, "cpu_demand_ppm", metrics->cpu_demand_ppm);
+	ok &= json_add_count(json, "stretch_ppm", metrics->stretch_ppm);
 	ok &= json_add_count(json, "process_vm_readv_total", metrics->process_vm_readv_total);
 	ok &= json_add_count(json, "proc_reads_total", metrics->proc_reads_total);
 	ok &= json_add_count(json, "frames", metrics->frames);

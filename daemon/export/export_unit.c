@@ -176,6 +176,7 @@ cJSON *export_unit_json(const struct unit_result *unit, bool include_profile, bo
 	ok &= json_add_string(json, "method", unit->method);
 	ok &= json_add_string(json, "path", unit->path);
 	ok &= json_add_signed(json, "start_realtime_ns", unit->start_realtime_ns);
+	ok &= json_add_count(json, "asked_period_ns", unit->asked_period_ns);
 	ok &= json_add_count(json, "cpu_ns", unit->cpu_ns);
 	ok &= json_add_count(json, "queue_ns", unit->queue_ns);
 	ok &= json_add_item(json, "accounting", export_accounting_json(&unit->accounting));

@@ -41,7 +41,8 @@ struct unit_result {
 	uint64_t duration_ns;      /* equals the sum of the tree's wall_ns */
 	uint64_t cpu_ns;           /* the process's CPU time within it; equals the sum of the tree's cpu_ns */
 	uint64_t queue_ns;
-	uint64_t period_ns;
+	uint64_t period_ns;       /* the longest that was in force */
+	uint64_t asked_period_ns; /* shorter if the CPU budget did not allow it */
 	uint32_t max_depth;
 	struct counters counters; /* gc counts since the unit began */
 	uint64_t tree_peak_bytes;
@@ -72,7 +73,8 @@ struct target_report {
 	char php_version[32], sapi[32];
 	char state[16]; /* "running", "waiting", "idle", "new" */
 	bool suspended;
-	uint64_t period_ns;
+	uint64_t period_ns; /* in force */
+	uint64_t asked_period_ns;
 	uint64_t requests_seen;
 	char method[REQUEST_MAX_METHOD_BYTES + 1], path[REQUEST_MAX_PATH_BYTES + 1];
 	char trace_id[33];
@@ -89,6 +91,7 @@ struct target_report {
 struct sampler_metrics {
 	uint64_t targets, ticks_total, cpu_ns;
 	uint64_t expected, missed, late; /* of its targets' ticks: as in struct accounting */
+	uint64_t stretch_ppm;            /* of its targets' periods, see below */
 };
 
 /* The program's own numbers. */
@@ -97,6 +100,11 @@ struct metrics {
 	uint64_t targets, targets_attached_total, targets_refused_total;
 	uint64_t units_finished_total, units_retained;
 	uint64_t ticks_total, sampler_cpu_ns;
+	uint64_t cpu_budget_ppm; /* millionths of one CPU that sampling may take; 0: no limit */
+	uint64_t cpu_share_ppm;  /* that it took last */
+	uint64_t cpu_demand_ppm; /* that it would take at the periods that were asked for */
+	uint64_t stretch_ppm; /* by how much those are stretched for it, in millionths; of several threads the
+				 one that stretches most */
 	uint64_t process_vm_readv_total, proc_reads_total;
 	uint64_t frames, frame_bytes, frame_overflow_total;
 	uint64_t tree_bytes;

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "reader/activity.h"
@@ -70,7 +69,7 @@ static void answer_worker(struct sampler *sampler, struct order *order)
 	}
 	order->targets = calloc(1, sizeof(*order->targets));
 	if (order->targets) {
-		target_report(target, monotonic_now_ns(), order->targets);
+		target_report(target, &sampler->sampling, monotonic_now_ns(), order->targets);
 		order->target_count = 1;
 	} else {
 		order->error = ORDER_E_NO_MEMORY;
@@ -106,14 +105,6 @@ static uint64_t resident_bytes(void)
 	return strtoull(end, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static uint64_t thread_cpu_ns(void)
-{
-	struct timespec used;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-	return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
-}
-
 /* What is the same whichever sampler is asked. */
 static struct metrics metrics_of_program(const struct sampler *sampler)
 {
@@ -141,10 +132,16 @@ void sampler_add_metrics(const struct sampler *sampler, struct metrics *metrics)
 		.expected = sampling->accounting.expected,
 		.missed = sampling->accounting.missed,
 		.late = sampling->accounting.late,
+		.stretch_ppm = sampling->budget.stretch_ppm,
 	};
 	metrics->targets += own->targets;
 	metrics->ticks_total += own->ticks_total;
 	metrics->sampler_cpu_ns += own->cpu_ns;
+	metrics->cpu_budget_ppm += sampling->budget.limit_ppm;
+	metrics->cpu_share_ppm += sampling->budget.share_ppm;
+	metrics->cpu_demand_ppm += sampling->budget.demand_ppm;
+	if (own->stretch_ppm > metrics->stretch_ppm)
+		metrics->stretch_ppm = own->stretch_ppm;
 	metrics->targets_attached_total += sampler->targets_attached_total;
 	metrics->units_finished_total += sampling->units_finished_total;
 	metrics->units_retained += retention_count(sampling->retention);

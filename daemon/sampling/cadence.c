@@ -42,6 +42,7 @@ bool cadence_due(struct cadence *cadence, uint64_t now_ns, struct cadence_due *r
 		cadence->deadline_ns += interval(cadence);
 		expected++;
 	} while (cadence->deadline_ns <= now_ns);
-	*ret_due = (struct cadence_due){.expected = expected, .late_ns = now_ns - served_ns};
+	*ret_due = (struct cadence_due){
+		.expected = expected, .late_ns = now_ns - served_ns, .period_ns = cadence->period_ns};
 	return true;
 }

@@ -24,6 +24,7 @@ struct cadence_due {
 	uint64_t
 		expected; /* deadlines that have passed since the last time: 1, or more if some were missed */
 	uint64_t late_ns; /* how long after the newest of them it is served */
+	uint64_t period_ns; /* in force when it was */
 };
 
 /* Starts at @now_ns. @seed: any number. */

@@ -6,6 +6,25 @@
 
 #include <stddef.h>
 
+#define UNSTRETCHED_PPM 1000000u
+
+static uint64_t stretched_ns(const struct cadences *cadences, uint64_t period_ns)
+{
+	return period_ns * cadences->stretch_ppm / UNSTRETCHED_PPM;
+}
+
+void cadences_init(struct cadences *cadences)
+{
+	*cadences = (struct cadences){.stretch_ppm = UNSTRETCHED_PPM};
+}
+
+void cadences_stretch(struct cadences *cadences, uint64_t stretch_ppm)
+{
+	cadences->stretch_ppm = stretch_ppm;
+	for (unsigned i = 0; i < CADENCES_MAX; i++)
+		cadences->items[i].period_ns = stretched_ns(cadences, cadences->asked_ns[i]);
+}
+
 /* By how many times one of two periods is the other: as near as 10 ms is to 1 ms, it is to 100 ms. */
 static double distance(uint64_t a, uint64_t b)
 {
@@ -17,8 +36,8 @@ static unsigned nearest(const struct cadences *cadences, uint64_t period_ns)
 	unsigned best = 0;
 
 	for (unsigned i = 1; i < CADENCES_MAX; i++)
-		if (distance(cadences->items[i].period_ns, period_ns) <
-			distance(cadences->items[best].period_ns, period_ns))
+		if (distance(cadences->asked_ns[i], period_ns) <
+			distance(cadences->asked_ns[best], period_ns))
 			best = i;
 	return best;
 }
@@ -30,12 +49,13 @@ unsigned cadences_join(struct cadences *cadences, uint64_t period_ns, uint64_t n
 	for (number = 0; number < CADENCES_MAX; number++) {
 		if (!cadences->users[number])
 			free = number;
-		else if (cadences->items[number].period_ns == period_ns)
+		else if (cadences->asked_ns[number] == period_ns)
 			break;
 	}
 	if (number == CADENCES_MAX && free != CADENCES_NONE) {
 		number = free;
-		cadence_start(&cadences->items[number], period_ns, now_ns, now_ns);
+		cadences->asked_ns[number] = period_ns;
+		cadence_start(&cadences->items[number], stretched_ns(cadences, period_ns), now_ns, now_ns);
 		cadences->is_due[number] = false;
 	} else if (number == CADENCES_MAX) {
 		number = nearest(cadences, period_ns);
@@ -51,7 +71,15 @@ void cadences_leave(struct cadences *cadences, unsigned number)
 
 uint64_t cadences_period_ns(const struct cadences *cadences, unsigned number)
 {
-	return cadences->items[number].period_ns;
+	return cadences->asked_ns[number];
+}
+
+uint64_t cadences_overdue(const struct cadences *cadences, unsigned number, uint64_t now_ns)
+{
+	struct cadence copy = cadences->items[number];
+	struct cadence_due due;
+
+	return cadence_due(&copy, now_ns, &due) ? due.expected : 0;
 }
 
 bool cadences_turn(struct cadences *cadences, uint64_t now_ns)

@@ -19,6 +19,11 @@ uint64_t monotonic_now_ns(void)
 	return (uint64_t)now_ns(CLOCK_MONOTONIC);
 }
 
+uint64_t thread_cpu_ns(void)
+{
+	return (uint64_t)now_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
 int64_t realtime_now_ns(void)
 {
 	return now_ns(CLOCK_REALTIME);

@@ -246,6 +246,11 @@ bool engine_is_alive(struct engine *engine)
 	return samplers_are_alive(&engine->samplers);
 }
 
+struct budget_report engine_budget(struct engine *engine)
+{
+	return samplers_budget(&engine->samplers);
+}
+
 size_t engine_selector_reports(struct engine *engine, struct selector_report *ret_reports, size_t max)
 {
 	return harvest_copy(scout_harvest(engine->scout), ret_reports, max);

@@ -152,6 +152,14 @@ int engine_ask(struct engine *engine, struct order *order, uint64_t timeout_ns);
  */
 bool engine_is_alive(struct engine *engine);
 
+/* Does sampling keep to its CPU budget, and at what price? For the log and for status. */
+struct budget_report {
+	uint64_t limit_ppm;   /* millionths of one CPU; 0: no limit */
+	uint64_t demand_ppm;  /* what it would take at the periods that were asked for */
+	uint64_t stretch_ppm; /* by how much those are stretched, at most; 1000000: not at all */
+};
+struct budget_report engine_budget(struct engine *engine);
+
 /* Targets that were selected but could not be attached, newest reason first: for `status`. Returns how many
  * of @max were filled. */
 struct refusal {

@@ -37,7 +37,8 @@ int open_unit_begin(struct open_unit *unit, struct sampling *sampling, const str
 				.automatic = automatic,
 				.sampled = true,
 				.profiling = true,
-				.period_ns = owner->period_ns,
+				.period_ns = sampling_period_ns(sampling, owner->period_ns),
+				.asked_period_ns = owner->period_ns,
 				.max_depth = sampling->options.max_depth,
 				.start_realtime_ns =
 					realtime_now_ns() - (int64_t)(monotonic_now_ns() - begin_ns),

@@ -187,7 +187,8 @@ static void adopt(struct target *target, struct sampling *sampling, const struct
 	if (asked_ns > sampling->options.max_period_ns)
 		asked_ns = sampling->options.max_period_ns;
 	target->period_ns = asked_ns;
-	target->unit.labels.period_ns = asked_ns;
+	target->unit.labels.period_ns = sampling_period_ns(sampling, asked_ns);
+	target->unit.labels.asked_period_ns = asked_ns;
 }
 
 /* Is this the context of the unit that was finished last, or of one that it took the place of? A client that

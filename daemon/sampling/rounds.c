@@ -201,7 +201,7 @@ static int visit(
 		return copy_window(sampler, round, target, most, ret_done);
 	if (order->verb != ORDER_TARGETS)
 		return do_to_target(sampler, order, target);
-	target_report(target, monotonic_now_ns(), &order->targets[order->target_count++]);
+	target_report(target, &sampler->sampling, monotonic_now_ns(), &order->targets[order->target_count++]);
 	return REPORTING;
 }
 
@@ -305,6 +305,11 @@ static bool step(struct sampler *sampler)
 	TAILQ_REMOVE(&sampler->rounds.list, round, rounds);
 	TAILQ_INSERT_TAIL(&sampler->rounds.list, round, rounds);
 	return true;
+}
+
+bool rounds_are_under_way(const struct sampler *sampler)
+{
+	return !TAILQ_EMPTY(&sampler->rounds.list);
 }
 
 uint64_t rounds_due_ns(const struct sampler *sampler)

@@ -35,6 +35,8 @@ uint64_t rounds_due_ns(const struct sampler *sampler);
  */
 void rounds_turn(struct sampler *sampler, bool ticked);
 
+bool rounds_are_under_way(const struct sampler *sampler);
+
 /* Tells those under way what a tick has changed. */
 void rounds_follow_tick(struct sampler *sampler);
 

@@ -47,6 +47,7 @@ int sampler_new(const struct engine_options *options, unsigned place, struct sam
 	sampler->mail_end = &sampler->mail;
 	rounds_init(&sampler->rounds);
 	perch_init(&sampler->perch);
+	cadences_init(&sampler->cadences);
 	sampler->started_ns = monotonic_now_ns();
 	r = sampling_init(&sampler->sampling, options);
 	if (r < 0)
@@ -100,10 +101,11 @@ void sampler_follow_period(struct sampler *sampler, struct target *target, uint6
 	if (target->suspended)
 		return;
 	target->cadence = cadences_join(cadences, target->period_ns, now_ns);
-	target->joined_ns = now_ns;
+	target->not_its_deadlines = cadences_overdue(cadences, target->cadence, now_ns);
 	/* It may be the nearest one. */
 	target->period_ns = cadences_period_ns(cadences, target->cadence);
-	target->unit.labels.period_ns = target->period_ns;
+	target->unit.labels.period_ns = sampling_period_ns(&sampler->sampling, target->period_ns);
+	target->unit.labels.asked_period_ns = target->period_ns;
 }
 
 /* The latest order counts, then what its selector says, then what holds for all. */
@@ -187,6 +189,7 @@ static void reconfigure(struct sampler *sampler, const struct engine_options *op
 {
 	/* Sizes of what was allocated by them stay: a restart changes those. */
 	sampler->sampling.options = *options;
+	budget_set_limit(&sampler->sampling.budget, options->cpu_budget_ppm);
 	standing_forget_periods(&sampler->standing);
 	sampler->reloads++;
 	for (size_t i = 0; i < sampler->target_count; i++) {
@@ -271,15 +274,36 @@ bool sampler_has_time(const struct sampler *sampler, uint64_t ns)
 	return !deadline_ns || monotonic_now_ns() + ns < deadline_ns;
 }
 
+/* What orders take, and having been woken for them and nothing else, is not sampling's. */
+static void begin_orders(struct sampler *sampler, bool ticked)
+{
+	if (ticked || !sampler->orders_cpu_ns)
+		sampler->orders_cpu_ns = thread_cpu_ns();
+}
+
+static void end_orders(struct sampler *sampler)
+{
+	uint64_t cpu_ns = thread_cpu_ns();
+
+	budget_exempt(&sampler->sampling.budget, cpu_ns - sampler->orders_cpu_ns);
+	sampler->orders_cpu_ns = cpu_ns;
+}
+
 static void answer(struct sampler *sampler, bool ticked)
 {
 	bool may_read = ticked;
 
+	if (!sampler->mail && !rounds_are_under_way(sampler)) {
+		sampler->orders_cpu_ns = 0;
+		return;
+	}
+	begin_orders(sampler, ticked);
 	while (sampler->mail && !sampler->stopping && (may_read || sampler_has_time(sampler, MAIL_NS))) {
 		read_mail(sampler);
 		may_read = false;
 	}
 	rounds_turn(sampler, ticked);
+	end_orders(sampler);
 }
 
 /* Is the sampler in its way? */
@@ -303,6 +327,7 @@ static bool tick(struct sampler *sampler)
 		return false;
 	sampler->ticks++;
 	perch_wake(&sampler->perch, sched_getcpu());
+	budget_count_tick(&sampling->budget);
 	/* Backwards: when one is removed, those behind it, which were served already, move up. */
 	for (size_t i = sampler->target_count; i-- > 0;) {
 		struct target *target = sampler->targets[i];
@@ -385,10 +410,24 @@ static void prune_frames(struct sampler *sampler, uint64_t now_ns)
 		settle_retained(sampler);
 }
 
+static void keep_to_budget(struct sampler *sampler, uint64_t now_ns)
+{
+	struct budget *budget = &sampler->sampling.budget;
+
+	if (!budget_is_due(budget, now_ns))
+		return;
+	budget_settle(budget, now_ns, thread_cpu_ns());
+	cadences_stretch(&sampler->cadences, budget->stretch_ppm);
+	atomic_store_explicit(&sampler->limit_ppm, budget->limit_ppm, memory_order_relaxed);
+	atomic_store_explicit(&sampler->demand_ppm, budget->demand_ppm, memory_order_relaxed);
+	atomic_store_explicit(&sampler->stretch_ppm, budget->stretch_ppm, memory_order_relaxed);
+}
+
 static void keep_house(struct sampler *sampler)
 {
 	uint64_t now_ns = monotonic_now_ns();
 
+	keep_to_budget(sampler, now_ns);
 	if (now_ns - sampler->housekeeping_ns < HOUSEKEEPING_NS)
 		return;
 	sampler->housekeeping_ns = now_ns;

@@ -64,7 +64,10 @@ struct sampler {
 	bool stopping;
 	bool realtime;
 	uint64_t started_ns, ticks, targets_attached_total;
-	uint64_t housekeeping_ns;       /* when it was last done */
+	uint64_t housekeeping_ns; /* when it was last done */
+	uint64_t orders_cpu_ns;   /* thread_cpu_ns() as orders left it; 0: the last turn had none */
+	/* The budget's, for other threads. */
+	atomic_uint_fast64_t limit_ppm, demand_ppm, stretch_ppm;
 	atomic_uint_fast64_t heartbeat; /* rises with every turn of the loop: read by the watchdog */
 };
 

@@ -19,6 +19,7 @@ static struct engine_options share_of(const struct engine_options *options, unsi
 	share.retained_units = options->retained_units / options->threads +
 			       (place < options->retained_units % options->threads);
 	share.retained_bytes = options->retained_bytes / options->threads;
+	share.cpu_budget_ppm = options->cpu_budget_ppm / options->threads;
 	return share;
 }
 
@@ -168,4 +169,20 @@ bool samplers_are_alive(struct samplers *samplers)
 		samplers->heartbeats[i] = heartbeat;
 	}
 	return all;
+}
+
+struct budget_report samplers_budget(const struct samplers *samplers)
+{
+	struct budget_report sum = {.stretch_ppm = BUDGET_PPM};
+
+	for (unsigned i = 0; i < samplers->count; i++) {
+		const struct sampler *sampler = samplers->items[i];
+		uint64_t stretch_ppm = atomic_load_explicit(&sampler->stretch_ppm, memory_order_relaxed);
+
+		sum.limit_ppm += atomic_load_explicit(&sampler->limit_ppm, memory_order_relaxed);
+		sum.demand_ppm += atomic_load_explicit(&sampler->demand_ppm, memory_order_relaxed);
+		if (stretch_ppm > sum.stretch_ppm)
+			sum.stretch_ppm = stretch_ppm;
+	}
+	return sum;
 }

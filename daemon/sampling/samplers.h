@@ -56,3 +56,6 @@ int samplers_reconfigure(struct samplers *samplers, const struct engine_options 
 
 /* Has each turned its loop since the last call? */
 bool samplers_are_alive(struct samplers *samplers);
+
+/* Of all: limits and demands added up, and the largest stretch. */
+struct budget_report samplers_budget(const struct samplers *samplers);

@@ -29,6 +29,7 @@ int sampling_init(struct sampling *sampling, const struct engine_options *option
 	int r;
 
 	*sampling = (struct sampling){.options = *options, .next_unit_id = 1};
+	budget_start(&sampling->budget, options->cpu_budget_ppm, monotonic_now_ns(), 0);
 	sampling->sample = malloc(sizeof(*sampling->sample));
 	sampling->limited = malloc(STACK_MAX_FRAMES * sizeof(*sampling->limited));
 	if (!sampling->sample || !sampling->limited)
@@ -65,6 +66,11 @@ uint64_t sampling_number_unit(struct sampling *sampling)
 
 	sampling->next_unit_id += sampling->options.threads;
 	return number;
+}
+
+uint64_t sampling_period_ns(const struct sampling *sampling, uint64_t asked_ns)
+{
+	return asked_ns * sampling->budget.stretch_ppm / BUDGET_PPM;
 }
 
 struct calltree *sampling_take_tree(struct sampling *sampling)

@@ -10,6 +10,7 @@
 #include "daemon/profile/accounting.h"
 #include "daemon/profile/calltree.h"
 #include "daemon/profile/frame_table.h"
+#include "daemon/sampling/budget.h"
 #include "daemon/sampling/clock.h"
 #include "daemon/sampling/engine.h"
 #include "daemon/sampling/frame_pruning.h"
@@ -28,6 +29,7 @@ struct sampling {
 	struct calltree *spare_trees[SAMPLING_SPARE_TREES];
 	size_t spare_tree_count;
 	uint64_t next_unit_id;
+	struct budget budget;
 	struct accounting accounting; /* of all targets, also those that are gone */
 	uint64_t units_finished_total;
 	struct php_sample *sample; /* scratch */
@@ -44,6 +46,9 @@ void sampling_deinit(struct sampling *sampling);
 
 /* A number for a unit. No other sampler gives the same. */
 uint64_t sampling_number_unit(struct sampling *sampling);
+
+/* What is in force of a period that was asked for. */
+uint64_t sampling_period_ns(const struct sampling *sampling, uint64_t asked_ns);
 
 /* An empty tree, from the spare ones if there is one. NULL: no memory. */
 struct calltree *sampling_take_tree(struct sampling *sampling);

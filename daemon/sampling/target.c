@@ -41,10 +41,8 @@ struct target *target_new(
 
 void target_set_rate(struct target *target, uint64_t period_ns)
 {
-	if (target->period_ns == target->base_period_ns) {
+	if (target->period_ns == target->base_period_ns)
 		target->period_ns = period_ns;
-		target->unit.labels.period_ns = period_ns;
-	}
 	target->base_period_ns = period_ns;
 }
 
@@ -184,13 +182,22 @@ static void look(struct target *target, struct sampling *sampling, uint64_t now_
 	charge_all(target, readable, now_ns);
 }
 
-/* Deadlines that passed before it joined its cadence are not its own; they are half a period apart at least.
- */
-static uint64_t own_expected(const struct target *target, const struct cadence_due *due, uint64_t now_ns)
+/* Deadlines that passed before it joined its cadence are not its own. */
+static uint64_t take_own(struct target *target, const struct cadence_due *due)
 {
-	uint64_t possible = 1 + (now_ns - target->joined_ns) / (target->period_ns / 2);
+	uint64_t own = due->expected - target->not_its_deadlines;
 
-	return due->expected < possible ? due->expected : possible;
+	target->not_its_deadlines = 0;
+	return own;
+}
+
+/* A unit says the longest period that was in force while it was on, but for the tick that found it. */
+static void note_period(struct target *target, uint64_t period_ns)
+{
+	struct unit_result *labels = &target->unit.labels;
+
+	if (period_ns > labels->period_ns)
+		labels->period_ns = period_ns;
 }
 
 enum target_fate target_tick(struct target *target, struct sampling *sampling, const struct cadence_due *due)
@@ -199,14 +206,18 @@ enum target_fate target_tick(struct target *target, struct sampling *sampling, c
 	struct activity *activity = php_process_activity(target->process);
 	struct activity_clocks clocks;
 	struct activity_syscall syscall;
-	uint64_t now_ns = monotonic_now_ns();
-	int r = activity_read_clocks(activity, &clocks);
+	uint64_t now_ns = monotonic_now_ns(), own = take_own(target, due);
+	int r;
 
+	if (own == 0)
+		return TARGET_LIVES;
+	r = activity_read_clocks(activity, &clocks);
 	if (r < 0)
 		return r == -ESRCH ? TARGET_GONE : TARGET_LOST;
-	tick.expected = own_expected(target, due, now_ns);
-	tick.missed = tick.expected - 1;
-	accounting_note_lateness(&tick, due->late_ns, target->period_ns);
+	tick.expected = own;
+	tick.missed = own - 1;
+	accounting_note_lateness(&tick, due->late_ns, due->period_ns);
+	note_period(target, due->period_ns);
 
 	if (!target->at_rest)
 		target->disturbed =
@@ -397,7 +408,8 @@ static void copy(char *into, size_t bytes, const char *text)
 	snprintf(into, bytes, "%s", text);
 }
 
-void target_report(const struct target *target, uint64_t now_ns, struct target_report *ret_report)
+void target_report(const struct target *target, const struct sampling *sampling, uint64_t now_ns,
+	struct target_report *ret_report)
 {
 	const struct php_binary *binary = php_process_binary(target->process);
 	const struct unit_result *labels = &target->unit.labels;
@@ -406,7 +418,8 @@ void target_report(const struct target *target, uint64_t now_ns, struct target_r
 		.pid = target->identity.pid,
 		.uid = target->identity.uid,
 		.suspended = target->suspended,
-		.period_ns = target->period_ns,
+		.period_ns = sampling_period_ns(sampling, target->period_ns),
+		.asked_period_ns = target->period_ns,
 		.requests_seen = target->requests_seen,
 		.unit_open = target->unit.open,
 		.unit_automatic = target->unit.open && target->unit.automatic,

@@ -40,10 +40,10 @@ struct target {
 	int pidfd; /* readable once it has ended; owned */
 	bool suspended;
 
-	uint64_t period_ns;      /* in force */
-	uint64_t base_period_ns; /* without what a unit asks for */
-	unsigned cadence;        /* number in the sampler's table; CADENCES_NONE while suspended */
-	uint64_t joined_ns;      /* its cadence: grid points before are not its own */
+	uint64_t period_ns;         /* asked for now: what is in force may be stretched */
+	uint64_t base_period_ns;    /* without what a unit asks for */
+	unsigned cadence;           /* number in the sampler's table; CADENCES_NONE while suspended */
+	uint64_t not_its_deadlines; /* had passed, and were not served yet, when it joined its cadence */
 
 	/* as of the last tick */
 	uint64_t last_ns;
@@ -76,7 +76,7 @@ void target_set_rate(struct target *target, uint64_t period_ns);
 /* Ends its open unit as of the last tick (it is retained) and frees it; the window goes with it. */
 void target_free(struct target *target, struct sampling *sampling);
 
-/* One tick. */
+/* One tick, if the deadlines of @due are its own. */
 enum target_fate target_tick(struct target *target, struct sampling *sampling, const struct cadence_due *due);
 
 /* What a client said when it finished its unit. */
@@ -100,4 +100,5 @@ void target_resume(struct target *target, struct sampling *sampling);
 /* Empties its window. */
 void target_reset(struct target *target, uint64_t now_ns);
 
-void target_report(const struct target *target, uint64_t now_ns, struct target_report *ret_report);
+void target_report(const struct target *target, const struct sampling *sampling, uint64_t now_ns,
+	struct target_report *ret_report);

@@ -38,11 +38,11 @@ void window_free(struct window *window)
 }
 
 /* What is beside the tree, as of the target's last tick. */
-static void note_figures(struct window *window, const struct target *target)
+static void note_figures(struct window *window, const struct target *target, const struct sampling *sampling)
 {
 	window->accounting = target->window_accounting;
 	window->begin_ns = target->window_begin_ns;
-	window->period_ns = target->base_period_ns;
+	window->period_ns = sampling_period_ns(sampling, target->base_period_ns);
 }
 
 static int make_room(struct weighed_tree *copy, uint32_t count)
@@ -88,7 +88,7 @@ int window_copy(struct window *window, const struct target *target, const struct
 	if (copy->count < count)
 		return 0;
 	copy->times = ledger_times(&target->window, target->last_ns, &target->clocks);
-	note_figures(window, target);
+	note_figures(window, target, sampling);
 	return 1;
 }
 
@@ -111,7 +111,7 @@ int window_take(struct target *target, const struct sampling *sampling, struct w
 	r = ledger_take_tree(&target->window, &times, sampling->frames, &window->tree);
 	if (r < 0)
 		return r;
-	note_figures(window, target);
+	note_figures(window, target, sampling);
 	*ret_window = TAKE(window);
 	return 0;
 }

@@ -11,6 +11,7 @@
 
 #include "daemon/export/json.h"
 
+#define PPM 1000000u
 #define STATUS_MAX_REFUSALS 32
 #define STATUS_MAX_POOLS 64
 #define STATUS_MAX_ENTRIES HARVEST_MAX
@@ -33,14 +34,18 @@ void verb_ask_status(struct exchange *exchange, const struct verb_host *host)
 	}
 }
 
-static bool add_sampling(cJSON *status, const struct order *targets, const struct engine_options *options)
+static bool add_sampling(cJSON *status, const struct exchange *exchange, const struct engine_options *options)
 {
+	const struct order *targets = exchange->orders[STATUS_TARGETS];
+	const struct metrics *metrics = exchange->orders[STATUS_METRICS]->metrics;
 	cJSON *sampling = cJSON_AddObjectToObject(status, "sampling");
 	bool suspended = targets->target_count > 0, ok = true;
 
 	for (size_t i = 0; i < targets->target_count; i++)
 		suspended &= targets->targets[i].suspended;
-	ok &= json_add_count(sampling, "period_ns", options->period_ns);
+	ok &= json_add_count(sampling, "period_ns", options->period_ns * metrics->stretch_ppm / PPM);
+	ok &= json_add_count(sampling, "asked_period_ns", options->period_ns);
+	ok &= json_add_count(sampling, "stretch_ppm", metrics->stretch_ppm);
 	ok &= json_add_count(sampling, "max_depth", options->max_depth);
 	ok &= json_add_bool(sampling, "suspended", suspended);
 	return ok;
@@ -144,6 +149,9 @@ static bool add_costs(cJSON *status, const struct metrics *metrics)
 
 	ok &= json_add_count(costs, "ticks_total", metrics->ticks_total);
 	ok &= json_add_count(costs, "sampler_cpu_ns", metrics->sampler_cpu_ns);
+	ok &= json_add_count(costs, "cpu_budget_ppm", metrics->cpu_budget_ppm);
+	ok &= json_add_count(costs, "cpu_share_ppm", metrics->cpu_share_ppm);
+	ok &= json_add_count(costs, "cpu_demand_ppm", metrics->cpu_demand_ppm);
 	ok &= json_add_count(costs, "process_vm_readv_total", metrics->process_vm_readv_total);
 	ok &= json_add_count(costs, "proc_reads_total", metrics->proc_reads_total);
 	ok &= json_add_count(costs, "rss_bytes", metrics->rss_bytes);
@@ -176,7 +184,7 @@ cJSON *verb_answer_status(struct exchange *exchange, const struct verb_host *hos
 	ok &= json_add_count(status, "uptime_ns", metrics->uptime_ns);
 	ok &= json_add_bool(status, "realtime", metrics->realtime);
 	ok &= json_add_string(status, "socket", host->socket_path);
-	ok &= add_sampling(status, targets, sampling);
+	ok &= add_sampling(status, exchange, sampling);
 	ok &= add_limits(status, sampling);
 	ok &= json_add_count(status, "targets", targets->target_count);
 	ok &= add_pools(status, targets);

@@ -147,7 +147,7 @@ static int take_sample(struct contenders *contenders)
 
 static int take_tick(struct contenders *contenders)
 {
-	const struct cadence_due due = {.expected = 1};
+	const struct cadence_due due = {.expected = 1, .period_ns = MILLISECOND_NS};
 
 	if (target_tick(contenders->target, &contenders->sampling, &due) != TARGET_LIVES)
 		return -ESRCH;

@@ -294,17 +294,31 @@ static void accounting_as_text_groups_thousands_and_names_every_part(void **stat
 
 static void metrics_and_targets_carry_their_accounting(void **state)
 {
-	struct metrics metrics = {
-		.ticks_total = 12, .realtime = true, .accounting = {.expected = 12, .idle = 12}};
-	struct target_report target = {
-		.pid = 4711, .state = "idle", .accounting = {.expected = 3, .idle = 3}};
+	struct metrics metrics = {.ticks_total = 12,
+		.cpu_budget_ppm = 100000,
+		.cpu_share_ppm = 99000,
+		.cpu_demand_ppm = 250000,
+		.stretch_ppm = 2500000,
+		.realtime = true,
+		.accounting = {.expected = 12, .idle = 12}};
+	struct target_report target = {.pid = 4711,
+		.state = "idle",
+		.period_ns = 25 * MS,
+		.asked_period_ns = 10 * MS,
+		.accounting = {.expected = 3, .idle = 3}};
 	_cleanup_(cJSON_Deletep) cJSON *told = reread(export_metrics_json(&metrics));
 	_cleanup_(cJSON_Deletep) cJSON *worker = reread(export_target_json(&target));
 
 	assert_int_equal(number(told, "ticks_total"), 12);
 	assert_true(is_bool(told, "realtime"));
 	assert_int_equal(number(cJSON_GetObjectItem(told, "accounting"), "idle"), 12);
+	assert_int_equal(number(told, "cpu_budget_ppm"), 100000);
+	assert_int_equal(number(told, "cpu_share_ppm"), 99000);
+	assert_int_equal(number(told, "cpu_demand_ppm"), 250000);
+	assert_int_equal(number(told, "stretch_ppm"), 2500000);
 	assert_int_equal(number(worker, "pid"), 4711);
+	assert_int_equal(number(worker, "period_ns"), 25 * MS);
+	assert_int_equal(number(worker, "asked_period_ns"), 10 * MS);
 	assert_true(is_null(worker, "trace_id"));
 	assert_true(is_bool(cJSON_GetObjectItem(worker, "unit"), "open"));
 	assert_int_equal(number(cJSON_GetObjectItem(worker, "accounting"), "expected"), 3);

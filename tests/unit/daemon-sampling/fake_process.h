@@ -25,7 +25,7 @@
 #define START_NS (1000000 * MS)
 
 struct fake_process {
-	uint64_t now_ns;
+	uint64_t now_ns, cpu_ns; /* the second: the sampler's */
 	struct activity_clocks clocks;
 	bool blocked;
 	int clocks_error;
@@ -43,6 +43,11 @@ static struct php_binary fake_binary;
 uint64_t monotonic_now_ns(void)
 {
 	return fake.now_ns;
+}
+
+uint64_t thread_cpu_ns(void)
+{
+	return fake.cpu_ns;
 }
 
 int64_t realtime_now_ns(void)
@@ -253,7 +258,7 @@ static inline int fake_set_up(struct sampling *sampling, struct target **ret_tar
 /* One tick, on time. */
 static inline enum target_fate fake_tick(struct target *target, struct sampling *sampling)
 {
-	struct cadence_due due = {.expected = 1};
+	struct cadence_due due = {.expected = 1, .period_ns = target->period_ns};
 
 	return target_tick(target, sampling, &due);
 }

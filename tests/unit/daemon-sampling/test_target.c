@@ -103,7 +103,7 @@ static void what_could_not_be_read_of_a_blocked_process_is_tried_again(void **st
 
 static void every_tick_is_of_one_class(void **state)
 {
-	struct cadence_due late = {.expected = 4, .late_ns = 6 * MS};
+	struct cadence_due late = {.expected = 4, .late_ns = 6 * MS, .period_ns = 10 * MS};
 
 	tick();
 	begin_request("/cart");
@@ -136,14 +136,55 @@ static void every_tick_is_of_one_class(void **state)
 
 static void deadlines_before_it_joined_are_not_its_own(void **state)
 {
-	struct cadence_due late = {.expected = 1000, .late_ns = 0};
+	struct cadence_due late = {.expected = 5, .period_ns = 10 * MS};
 
-	/* 12 ms since it joined: at half a period apart, no more than three deadlines */
-	target->joined_ns = fake.now_ns;
-	fake_sleep(12 * MS);
+	target->not_its_deadlines = 2;
+	fake_sleep(40 * MS);
 	assert_int_equal(target_tick(target, &sampling, &late), TARGET_LIVES);
 	assert_int_equal(target->accounting.expected, 3);
 	assert_int_equal(target->accounting.missed, 2);
+	fake_sleep(10 * MS);
+	tick();
+	assert_int_equal(target->accounting.expected, 4);
+}
+
+static void a_tick_for_deadlines_before_it_joined_is_none(void **state)
+{
+	struct cadence_due due = {.expected = 2, .period_ns = 10 * MS};
+
+	target->not_its_deadlines = 2;
+	assert_int_equal(target_tick(target, &sampling, &due), TARGET_LIVES);
+	assert_int_equal(target->accounting.expected, 0);
+	assert_int_equal(fake.looks, 0);
+}
+
+/* A stretched deadline is late by half of the period in force, not of the one that was asked for. */
+static void lateness_is_measured_by_the_period_in_force(void **state)
+{
+	struct cadence_due due = {.expected = 1, .late_ns = 6 * MS, .period_ns = 20 * MS};
+
+	assert_int_equal(target_tick(target, &sampling, &due), TARGET_LIVES);
+	assert_int_equal(target->accounting.late, 0);
+	assert_int_equal(target->accounting.late_histogram[3], 1); /* a quarter to a half */
+	due.late_ns = 11 * MS;
+	assert_int_equal(target_tick(target, &sampling, &due), TARGET_LIVES);
+	assert_int_equal(target->accounting.late, 1);
+}
+
+static void a_unit_says_the_longest_period_that_was_in_force(void **state)
+{
+	struct cadence_due due = {.expected = 1, .period_ns = 25 * MS};
+
+	begin_request("/cart");
+	work("hot", 10 * MS);
+	assert_int_equal(target->unit.labels.period_ns, 10 * MS);
+	fake_run(25 * MS);
+	assert_int_equal(target_tick(target, &sampling, &due), TARGET_LIVES);
+	work("hot", 10 * MS);
+	fake_idle();
+	tick();
+	assert_int_equal(ended()->period_ns, 25 * MS);
+	assert_int_equal(ended()->asked_period_ns, 10 * MS);
 }
 
 static void a_process_that_makes_no_sense_for_long_is_lost(void **state)
@@ -337,6 +378,9 @@ int main(void)
 		TARGET_TEST(what_could_not_be_read_of_a_blocked_process_is_tried_again),
 		TARGET_TEST(every_tick_is_of_one_class),
 		TARGET_TEST(deadlines_before_it_joined_are_not_its_own),
+		TARGET_TEST(a_tick_for_deadlines_before_it_joined_is_none),
+		TARGET_TEST(lateness_is_measured_by_the_period_in_force),
+		TARGET_TEST(a_unit_says_the_longest_period_that_was_in_force),
 		TARGET_TEST(a_process_that_makes_no_sense_for_long_is_lost),
 		TARGET_TEST(a_process_that_has_ended_is_gone_and_one_that_cant_be_followed_lost),
 		TARGET_TEST(a_unit_past_its_limit_is_not_charged_and_the_window_is),

@@ -27,11 +27,14 @@ struct engine {
 	size_t held_count;
 	size_t submitted;
 	size_t profile_functions; /* distinct functions in a profile */
+	uint64_t stretch_ppm;     /* what the CPU budget does to periods */
 	struct order last;        /* a copy of the last question */
 };
 
-static struct engine fake = {
-	.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .worker_uid = 0};
+static struct engine fake = {.lock = PTHREAD_MUTEX_INITIALIZER,
+	.changed = PTHREAD_COND_INITIALIZER,
+	.worker_uid = 0,
+	.stretch_ppm = 1000000};
 
 static const struct target_report fake_targets[] = {
 	{.pid = 101, .uid = WWW_DATA, .pool = "www", .accounting = {.expected = 10, .taken = 10}},
@@ -135,6 +138,7 @@ static inline void fake_answer(struct order *order)
 	case ORDER_METRICS:
 		order->metrics = calloc(1, sizeof(*order->metrics));
 		order->metrics->uptime_ns = FAKE_HANDLE;
+		order->metrics->stretch_ppm = fake.stretch_ppm;
 		order->metrics->accounting = (struct accounting){.expected = 16, .taken = 11, .idle = 5};
 		break;
 	case ORDER_RATE:

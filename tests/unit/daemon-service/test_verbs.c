@@ -103,8 +103,8 @@ static void status_tells_root_everything(void **state)
 	assert_non_null(strstr(text, "\"protocols\":[1]"));
 	/* 2^53 + 1, exactly */
 	assert_non_null(strstr(text, "\"uptime_ns\":9007199254740993"));
-	assert_non_null(
-		strstr(text, "\"sampling\":{\"period_ns\":10000000,\"max_depth\":512,\"suspended\":false}"));
+	assert_non_null(strstr(text, "\"sampling\":{\"period_ns\":10000000,\"asked_period_ns\":10000000,"
+				     "\"stretch_ppm\":1000000,\"max_depth\":512,\"suspended\":false}"));
 	assert_non_null(strstr(text, "\"max_targets\":128"));
 	assert_non_null(strstr(text, "\"targets\":3,\"pools\":[\"www\",\"private\"]"));
 	assert_non_null(strstr(
@@ -180,6 +180,14 @@ static void a_rate_for_all_shows_in_status(void **state)
 	assert_answer("{\"verb\":\"rate\",\"rate_hz\":250}", "{\"affected\":3}");
 	assert_int_equal(fake.last.period_ns, 4000000);
 	assert_member("{\"verb\":\"status\"}", "\"sampling\":{\"period_ns\":4000000,");
+}
+
+static void status_tells_the_period_in_force_and_the_one_that_was_asked_for(void **state)
+{
+	fake.stretch_ppm = 2500000;
+	assert_member("{\"verb\":\"status\"}",
+		"\"sampling\":{\"period_ns\":25000000,\"asked_period_ns\":10000000,\"stretch_ppm\":2500000,");
+	fake.stretch_ppm = 1000000;
 }
 
 static void control_verbs_that_can_not_be_done_say_why(void **state)
@@ -355,6 +363,7 @@ int main(void)
 		TEST(arguments_of_readers_are_checked),
 		TEST(control_verbs_say_how_many_targets_they_reached),
 		TEST(a_rate_for_all_shows_in_status),
+		TEST(status_tells_the_period_in_force_and_the_one_that_was_asked_for),
 		TEST(control_verbs_that_can_not_be_done_say_why),
 		TEST(reload_is_the_programs_to_do),
 		TEST(roles_follow_from_uid_and_groups),
