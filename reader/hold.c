@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * ptrace, as briefly and as politely as it allows. The process is traced (PTRACE_SEIZE), interrupted, read and
- * let go for each sample: between samples nobody traces it, so no signal ever waits for us, and strace or gdb
- * can come. While it is traced, three things can stop it, and each of them will do:
+ * ptrace, as briefly and as politely as it allows. The process is traced (PTRACE_SEIZE), interrupted, read
+ * and let go for each sample: between samples nobody traces it, so no signal ever waits for us, and strace or
+ * gdb can come. While it is traced, three things can stop it, and each of them will do:
  *
  * - our PTRACE_INTERRUPT;
  * - a signal on its way to it. It stands still before it is delivered, and is let go with that very signal,
@@ -11,12 +11,14 @@
  *   (__ptrace_unlink() in kernel/ptrace.c).
  *
  * The stop is looked at without being taken off the kernel's hands (WNOWAIT). That makes our own death
- * harmless: the kernel lets go whom a dying thread traces, and a signal whose stop nobody has waited for still
- * is in exit_code and is delivered (ptrace_stop() in kernel/signal.c); after an ordinary wait it would be lost.
+ * harmless: the kernel lets go whom a dying thread traces, and a signal whose stop nobody has waited for
+ * still is in exit_code and is delivered (ptrace_stop() in kernel/signal.c); after an ordinary wait it would
+ * be lost.
  *
- * A wait for a tracee knows no time limit, and one in uninterruptible sleep doesn't stop before it wakes up. So
- * it is asked for again and again, with sleeps between, for as long as HOLD_PATIENCE_NS. After that it stays
- * traced, since only what is stopped can be let go (PTRACE_DETACH: ESRCH), and the next sample asks again.
+ * A wait for a tracee knows no time limit, and one in uninterruptible sleep doesn't stop before it wakes up.
+ * So it is asked for again and again, with sleeps between, for as long as HOLD_PATIENCE_NS. After that it
+ * stays traced, since only what is stopped can be let go (PTRACE_DETACH: ESRCH), and the next sample asks
+ * again.
  *
  * The end of a traced process is told to us first, and to its parent when we have taken note: that too is
  * waited for.
@@ -83,7 +85,8 @@ int hold_check(pid_t pid, char *ret_why, size_t why_bytes)
 	name_of(tracer, name, sizeof(name));
 	if (ret_why)
 		snprintf(ret_why, why_bytes,
-			"process %d: it can't be stopped for samples, because %s (process %d) traces it; end that, "
+			"process %d: it can't be stopped for samples, because %s (process %d) traces it; end "
+			"that, "
 			"or sample it without stopping it",
 			(int)pid, name, (int)tracer);
 	return -EBUSY;
@@ -96,8 +99,8 @@ static int look(struct hold *hold)
 	id_t id = (id_t)hold->pid;
 
 	if (waitid(P_PID, id, &seen, WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL) < 0) {
-		/* Another of its threads has called execve(): this one is no more, and what has its number now
-		 * is not traced. */
+		/* Another of its threads has called execve(): this one is no more, and what has its number
+		 * now is not traced. */
 		hold->state = HOLD_FREE;
 		return -ESRCH;
 	}

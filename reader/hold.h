@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Stopping a process for the length of one sample. Only where somebody has asked for it (`attach --blocking`):
- * it slows the process down and its system calls can tell.
+ * Stopping a process for the length of one sample. Only where somebody has asked for it (`attach
+ * --blocking`): it slows the process down and its system calls can tell.
  */
 #pragma once
 
@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* How long hold_take() waits for a process to stop: one that is deep in the kernel takes until it comes out. */
+/* How long hold_take() waits for a process to stop: one that is deep in the kernel takes until it comes out.
+ */
 #define HOLD_PATIENCE_NS 10000000
 
 enum {
@@ -18,8 +19,8 @@ enum {
 
 enum hold_state { HOLD_FREE = 0, HOLD_COMING, HOLD_STOPPED };
 
-/* Of one process, and of the thread that takes it: the kernel lets no other touch what it traces. Zero but for
- * the pid: free. */
+/* Of one process, and of the thread that takes it: the kernel lets no other touch what it traces. Zero but
+ * for the pid: free. */
 struct hold {
 	pid_t pid;
 	enum hold_state state;

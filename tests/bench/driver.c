@@ -23,6 +23,7 @@ static const struct verb verbs[] = {
 	{"loop", 3, driver_loop, "PID CONTENDER COUNT"},
 	{"attach", 2, driver_attach, "PID ROUNDS"},
 	{"echo", 1, driver_echo, "SOCKET"},
+	{"visit", 1, driver_visit, "COUNT"},
 	{"oracle", 5, driver_oracle, "PID READER COUNT PERIOD_US MAX_SECONDS"},
 };
 
@@ -37,6 +38,11 @@ static uint64_t clock_ns(clockid_t clock)
 uint64_t driver_cpu_ns(void)
 {
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+uint64_t driver_process_cpu_ns(void)
+{
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 uint64_t driver_now_ns(void)

@@ -10,6 +10,8 @@
 /* CPU time of this thread. */
 uint64_t driver_cpu_ns(void);
 uint64_t driver_now_ns(void);
+/* Of all its threads. */
+uint64_t driver_process_cpu_ns(void);
 
 /* PID ROUNDS: a sample by each contender, back to back and at 1 kHz. Lines: MODE CONTENDER CPU_NS CALLS, both
  * a sample, one line for each round; before them: depth CONTENDER FRAMES. */
@@ -25,6 +27,10 @@ int driver_attach(char **arguments);
 /* SOCKET: greets whoever connects with a line and sends every line back, one client at a time, until it is
  * killed: what a round trip costs with nothing behind it. */
 int driver_echo(char **arguments);
+
+/* COUNT: so many moments on a CPU: the one it is on (stay), another one (go), by way of a thread there
+ * (send). Lines: visit HOW NS CPU_NS, the median on the clock and the mean of all threads' CPU time. */
+int driver_visit(char **arguments);
 
 /* PID READER COUNT PERIOD_US MAX_SECONDS: looks at the process until PHP code ran at COUNT of the looks. One
  * JSON object: how often which outcome, which stacks how often (struct counted_stack, leaf first). READER is

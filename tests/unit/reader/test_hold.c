@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Processes that are stopped and let go again must not be able to tell, but for the time: signals, group stops,
- * system calls, their ends. The processes are real ones; what they do is seen through memory shared with them.
+ * Processes that are stopped and let go again must not be able to tell, but for the time: signals, group
+ * stops, system calls, their ends. The processes are real ones; what they do is seen through memory shared
+ * with them.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -36,7 +37,7 @@ struct shown {
 	_Atomic uint64_t plain;           /* of SIGUSR1 */
 	_Atomic uint64_t sent, sent_values, sent_plain;
 	_Atomic bool enough, holding;
-	_Atomic int error;                /* of the system call it is about; -1: has not returned */
+	_Atomic int error; /* of the system call it is about; -1: has not returned */
 };
 
 static struct shown *shown;
@@ -111,14 +112,14 @@ static void sleep_ms(long ms)
 	nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
-#define wait_until(condition)                                                                  \
-	do {                                                                                   \
-		time_t deadline = time(NULL) + DEADLINE_S;                                     \
-		while (!(condition)) {                                                         \
-			if (time(NULL) > deadline)                                             \
-				fail_msg("not within %d s: %s", DEADLINE_S, #condition);       \
-			sleep_ms(1);                                                           \
-		}                                                                              \
+#define wait_until(condition)                                                            \
+	do {                                                                             \
+		time_t deadline = time(NULL) + DEADLINE_S;                               \
+		while (!(condition)) {                                                   \
+			if (time(NULL) > deadline)                                       \
+				fail_msg("not within %d s: %s", DEADLINE_S, #condition); \
+			sleep_ms(1);                                                     \
+		}                                                                        \
 	} while (0)
 
 static bool goes_on(void)
@@ -325,8 +326,8 @@ static void a_stop_that_is_asked_for_while_it_is_held_comes_after(void **state)
 	end(pid);
 }
 
-/* Holds @pid as long as there is one, from another process than its parent, as in life; and lives on, since the
- * kernel lets go whom a dying process traces. */
+/* Holds @pid as long as there is one, from another process than its parent, as in life; and lives on, since
+ * the kernel lets go whom a dying process traces. */
 static pid_t start_holder(pid_t pid)
 {
 	pid_t holder = fork();
