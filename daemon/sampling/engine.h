@@ -148,7 +148,8 @@ void engine_submit(struct engine *engine, struct order *order);
  */
 int engine_ask(struct engine *engine, struct order *order, uint64_t timeout_ns);
 
-/* Has each sampler turned since the last call? For the watchdog. True also while there is nothing to sample.
+/* Has each sampler turned since this was true last? For the watchdog. True also while there is nothing to
+ * sample.
  */
 bool engine_is_alive(struct engine *engine);
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 /* A thread that has not ended by then hangs. */
@@ -159,16 +160,15 @@ int samplers_reconfigure(struct samplers *samplers, const struct engine_options 
 
 bool samplers_are_alive(struct samplers *samplers)
 {
-	bool all = true;
+	uint64_t heartbeats[ENGINE_MAX_THREADS];
 
 	for (unsigned i = 0; i < samplers->count; i++) {
-		uint64_t heartbeat =
-			atomic_load_explicit(&samplers->items[i]->heartbeat, memory_order_relaxed);
-
-		all &= heartbeat != samplers->heartbeats[i];
-		samplers->heartbeats[i] = heartbeat;
+		heartbeats[i] = atomic_load_explicit(&samplers->items[i]->heartbeat, memory_order_relaxed);
+		if (heartbeats[i] == samplers->heartbeats[i])
+			return false;
 	}
-	return all;
+	memcpy(samplers->heartbeats, heartbeats, samplers->count * sizeof(heartbeats[0]));
+	return true;
 }
 
 struct budget_report samplers_budget(const struct samplers *samplers)

@@ -19,7 +19,7 @@ struct samplers {
 	struct sampler *items[ENGINE_MAX_THREADS];
 	pthread_t threads[ENGINE_MAX_THREADS];
 	struct message stop[ENGINE_MAX_THREADS];
-	uint64_t heartbeats[ENGINE_MAX_THREADS]; /* when somebody looked last */
+	uint64_t heartbeats[ENGINE_MAX_THREADS]; /* when all were alive last */
 	unsigned count;
 };
 
@@ -54,7 +54,7 @@ void samplers_submit(const struct samplers *samplers, struct order *order);
 /* -ENOMEM: all is as it was. */
 int samplers_reconfigure(struct samplers *samplers, const struct engine_options *options);
 
-/* Has each turned its loop since the last call? */
+/* Has each turned its loop since this was true last? */
 bool samplers_are_alive(struct samplers *samplers);
 
 /* Of all: limits and demands added up, and the largest stretch. */
