@@ -105,6 +105,8 @@ static inline enum order_error error_of(struct order *order)
 static inline struct order *ask(struct order *order)
 {
 	assert_int_equal(engine_ask(engine, order, DEADLINE_NS), 0);
+	if (order->error)
+		print_message("%s\n", order->why);
 	assert_int_equal(order->error, ORDER_OK);
 	return order;
 }
