@@ -185,9 +185,8 @@ static void take_period(struct sampler *sampler, struct target *target)
 	sampler_follow_period(sampler, target, monotonic_now_ns());
 }
 
-static void reconfigure(struct sampler *sampler, const struct engine_options *options)
+void sampler_reconfigure(struct sampler *sampler, const struct engine_options *options)
 {
-	/* Sizes of what was allocated by them stay: a restart changes those. */
 	sampler->sampling.options = *options;
 	budget_set_limit(&sampler->sampling.budget, options->cpu_budget_ppm);
 	standing_forget_periods(&sampler->standing);
@@ -229,7 +228,7 @@ static void obey(struct sampler *sampler, struct sampler_command *command)
 		identify_target(sampler, &command->identity);
 		break;
 	case SAMPLER_RECONFIGURE:
-		reconfigure(sampler, &command->options);
+		sampler_reconfigure(sampler, &command->options);
 		break;
 	case SAMPLER_STOP: /* part of the engine: not to be freed */
 		sampler->stopping = true;

@@ -86,6 +86,10 @@ struct target *sampler_find(struct sampler *sampler, pid_t pid);
  * have changed. */
 void sampler_follow_period(struct sampler *sampler, struct target *target, uint64_t now_ns);
 
+/* Puts other options in force, which ends the rates that were ordered. Sizes of what was allocated by the old
+ * ones stay. */
+void sampler_reconfigure(struct sampler *sampler, const struct engine_options *options);
+
 /* Is the next deadline more than @ns away? */
 bool sampler_has_time(const struct sampler *sampler, uint64_t ns);
 

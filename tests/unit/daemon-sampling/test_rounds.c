@@ -1,146 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Orders about many targets, carried out step by step, and the sums that the bookkeeper makes of it, without
- * their threads.
+ * Orders about many targets, carried out step by step, and the sums that the bookkeeper makes of it: with one
+ * sampler, and with several, through which they pass.
  */
-#include "daemon/sampling/sampler.h"
-#include "fake_process.h"
-
-#define TARGETS 5
-#define FUNCTIONS 3000 /* their nodes are more than a step copies */
-
-static struct sampler *sampler;
-static struct bookkeeper *bookkeeper;
-static struct mailbox *replies;
-static struct engine_options options;
-
-/* What the windows are filled with. */
-static uint32_t frames[FUNCTIONS];
-
-static void intern_functions(void)
-{
-	char name[16];
-
-	for (uint32_t i = 0; i < FUNCTIONS; i++) {
-		snprintf(name, sizeof(name), "f%u", i);
-		frames[i] = frame_table_intern(sampler->sampling.frames,
-			&(struct function_name){.name = name, .file = "/srv/a.php", .line = i});
-	}
-}
-
-static struct target *add_target(pid_t pid, const char *pool)
-{
-	struct target *target = fake_target(&sampler->sampling);
-
-	target->identity.pid = pid;
-	snprintf(target->identity.pool, sizeof(target->identity.pool), "%s", pool);
-	target->serial = ++sampler->last_serial;
-	sampler->targets[sampler->target_count++] = target;
-	return target;
-}
-
-/* A sample in each function, 1 us of CPU apiece. */
-static void fill(struct target *target)
-{
-	struct activity_clocks clocks = {0};
-	uint64_t now_ns = fake.now_ns;
-	bool overflow;
-
-	ledger_open(&target->window, now_ns, &clocks);
-	for (uint32_t i = 0; i < FUNCTIONS; i++) {
-		uint32_t node = calltree_child(target->window.tree, CALLTREE_ROOT, frames[i], 1, &overflow);
-
-		calltree_node(target->window.tree, node)->samples++;
-		ledger_sample(&target->window, node, true, now_ns += 1000);
-	}
-	clocks.run_ns = FUNCTIONS * 1000;
-	ledger_close(&target->window, now_ns, &clocks);
-	target->window_accounting = (struct accounting){.expected = FUNCTIONS, .taken = FUNCTIONS};
-}
-
-static int set_up(void **state)
-{
-	options = fake_options();
-	options.max_nodes = 20000;
-	options.max_frames = 10000;
-	options.max_targets = 16;
-	memset(&fake, 0, sizeof(fake));
-	fake.now_ns = START_NS;
-	fake_idle();
-	if (sampler_new(&options, 0, &sampler) < 0 || bookkeeper_new(&options, &bookkeeper) < 0 ||
-		mailbox_new(&replies) < 0)
-		return -1;
-	sampler->bookkeeper = bookkeeper;
-	intern_functions();
-	for (pid_t pid = 1; pid <= TARGETS; pid++)
-		fill(add_target(pid, pid == TARGETS ? "api" : "www"));
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	rounds_end(sampler);
-	while (sampler->target_count)
-		target_free(sampler->targets[--sampler->target_count], &sampler->sampling);
-	bookkeeper_free(bookkeeper);
-	sampler_free(sampler);
-	for (struct message *mail = mailbox_take_all(replies), *next; mail; mail = next) {
-		next = mail->next;
-		order_free((struct order *)mail);
-	}
-	mailbox_free(replies);
-	return 0;
-}
-
-static struct order *begin(enum order_verb verb, const char *pool)
-{
-	struct order *order = NULL;
-
-	assert_int_equal(order_new(verb, &order), 0);
-	snprintf(order->pool, sizeof(order->pool), "%s", pool);
-	order->reply_to = replies;
-	order->limit = 1000;
-	sampler_answer(sampler, order);
-	return order;
-}
-
-/* One step. The bookkeeper has time. */
-static void turn(void)
-{
-	rounds_turn(sampler, false);
-	bookkeeper_turn(bookkeeper);
-}
-
-/* Goes on until @order is back; the steps it took. */
-static unsigned finish(const struct order *order)
-{
-	struct message *mail;
-	unsigned steps = 0;
-
-	for (; !(mail = mailbox_take_all(replies)); steps++) {
-		assert_true(steps < 1000);
-		turn();
-	}
-	assert_ptr_equal(mail, &order->message);
-	return steps;
-}
-
-/* Its target ends. */
-static void leave(pid_t pid)
-{
-	struct target *target = sampler_find(sampler, pid);
-	struct window *window;
-	size_t place = 0;
-
-	while (sampler->targets[place] != target)
-		place++;
-	rounds_forget(sampler, target);
-	assert_int_equal(window_take(target, &sampler->sampling, &window), 0);
-	bookkeeper_add(bookkeeper, window);
-	memmove(sampler->targets + place, sampler->targets + place + 1,
-		(--sampler->target_count - place) * sizeof(struct target *));
-	target_free(target, &sampler->sampling);
-}
+#include "rounds_fixture.h"
 
 /* Each of @windows windows is in it once. */
 static void assert_sum(const struct order *order, unsigned windows)
@@ -163,8 +26,9 @@ static void a_profile_made_in_steps_is_the_sum_of_all_windows(void **state)
 {
 	_cleanup_(order_freep) struct order *order = begin(ORDER_PROFILE, "");
 
-	/* 15,005 nodes in steps of at most 2,048 */
-	assert_in_range(finish(order), 8, 9);
+	/* 15,005 nodes in steps of at most 2,048. The next sampler's first step is in the turn of the last
+	 * one of the one before. */
+	assert_in_range(finish(order), 8 - (threads - 1), 9);
 	assert_sum(order, TARGETS);
 	assert_int_equal(order->profile->period_ns, 10 * MS);
 }
@@ -263,6 +127,7 @@ static void a_reset_covers_those_who_are_gone(void **state)
 static void no_step_is_made_when_a_deadline_is_near(void **state)
 {
 	struct order *order = begin(ORDER_TARGETS, "");
+	struct sampler *sampler = samplers.items[0];
 	struct cadences *cadences = &sampler->cadences;
 
 	cadences_join(cadences, 1 * MS, fake.now_ns);
@@ -293,10 +158,10 @@ static void copies_wait_while_the_bookkeeper_is_behind(void **state)
 	assert_true(bookkeeper_is_behind(bookkeeper));
 	profile = begin(ORDER_PROFILE, "");
 	targets = begin(ORDER_TARGETS, "");
-	rounds_turn(sampler, false);
+	rounds_turn(samplers.items[0], false);
 	assert_ptr_equal(mailbox_take_all(replies), &targets->message);
 	for (int i = 0; i < 10; i++)
-		rounds_turn(sampler, false);
+		rounds_turn(samplers.items[0], false);
 	bookkeeper_turn(bookkeeper);
 	assert_false(bookkeeper_is_behind(bookkeeper));
 	/* It rests a millisecond before it looks again. */
@@ -307,16 +172,27 @@ static void copies_wait_while_the_bookkeeper_is_behind(void **state)
 	order_free(targets);
 }
 
-static void what_is_under_way_goes_back_when_the_sampler_stops(void **state)
+static void what_is_under_way_goes_back_when_the_samplers_stop(void **state)
 {
-	_cleanup_(order_freep) struct order *order = begin(ORDER_PROFILE, "");
+	/* Wherever it is: on a round of one of them, or on its way to the next. */
+	for (unsigned steps = 0; steps < 8; steps++) {
+		struct order *order = begin(ORDER_PROFILE, "");
 
-	turn();
-	rounds_end(sampler);
-	bookkeeper_turn(bookkeeper);
-	assert_ptr_equal(mailbox_take_all(replies), &order->message);
-	assert_int_equal(order->error, ORDER_E_STOPPING);
-	assert_null(order->profile);
+		for (unsigned i = 0; i < steps; i++) {
+			struct sampler *sampler = samplers.items[i % threads];
+
+			rounds_turn(sampler, false);
+			read_mail(sampler);
+		}
+		for (unsigned i = 0; i < threads; i++)
+			rounds_end(samplers.items[i]);
+		samplers_empty(&samplers);
+		bookkeeper_turn(bookkeeper);
+		assert_ptr_equal(mailbox_take_all(replies), &order->message);
+		assert_int_equal(order->error, ORDER_E_STOPPING);
+		assert_null(order->profile);
+		order_free(order);
+	}
 }
 
 int main(void)
@@ -329,10 +205,15 @@ int main(void)
 		ROUNDS_TEST(rounds_take_turns),
 		ROUNDS_TEST(two_profiles_at_a_time_are_both_whole),
 		ROUNDS_TEST(a_reset_covers_those_who_are_gone),
+		ROUNDS_TEST(what_is_under_way_goes_back_when_the_samplers_stop),
+	};
+	const struct CMUnitTest tests_of_one[] = {
 		ROUNDS_TEST(no_step_is_made_when_a_deadline_is_near),
 		ROUNDS_TEST(copies_wait_while_the_bookkeeper_is_behind),
-		ROUNDS_TEST(what_is_under_way_goes_back_when_the_sampler_stops),
 	};
+	int failed = cmocka_run_group_tests_name("rounds of one sampler", tests_of_one, NULL, NULL);
 
-	return cmocka_run_group_tests_name("rounds", tests, NULL, NULL);
+	for (threads = 1; threads <= 3; threads++)
+		failed += cmocka_run_group_tests_name("rounds", tests, NULL, NULL);
+	return failed;
 }
