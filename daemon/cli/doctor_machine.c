@@ -13,11 +13,12 @@
 #include "daemon/cli/cli.h"
 #include "daemon/cli/client.h"
 #include "daemon/cli/doctor_report.h"
+#include "daemon/export/json.h"
 #include "daemon/sampling/discovery.h"
 #include "reader/refusal.h"
 #include "symbols/cleanup.h"
 
-/* The daemon is only asked whether it is there. */
+/* The daemon is only asked whether it is there, and how many threads sample. */
 #define DAEMON_TIMEOUT_NS (UINT64_C(2) * 1000 * 1000 * 1000)
 /* The first pid namespace's number, PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h. */
 #define FIRST_PID_NAMESPACE "pid:[4026531836]"
@@ -133,18 +134,36 @@ static void check_realtime(struct report *report)
 	report_add(report, "real-time", CHECK_OK, 0, "", "SCHED_FIFO can be had: ticks come on time");
 }
 
+/* 0: it does not say. */
+static int count_samplers(struct daemon_client *client)
+{
+	_cleanup_(cJSON_Deletep) cJSON *request = cJSON_CreateObject(), *status = NULL;
+	char why[512];
+
+	if (!json_add_string(request, "verb", "status") ||
+		daemon_client_ask(client, request, &status, NULL, why, sizeof(why)) != 0)
+		return 0;
+	return cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(
+		cJSON_GetObjectItemCaseSensitive(status, "metrics"), "samplers"));
+}
+
 static void check_daemon(struct report *report, const char *socket_path)
 {
 	_cleanup_(daemon_client_closep) struct daemon_client *client = NULL;
-	char why[512];
+	char why[512], threads[48] = "";
+	int samplers;
 
 	int r = daemon_client_open(socket_path, DAEMON_TIMEOUT_NS, &client, why, sizeof(why));
-	if (r == 0)
-		report_add(report, "daemon", CHECK_OK, 0, "", "cbox-profd %s answers at %s",
-			daemon_client_server_version(client), socket_path);
-	else
+	if (r == 0) {
+		samplers = count_samplers(client);
+		if (samplers > 1)
+			snprintf(threads, sizeof(threads), ", samples with %d threads", samplers);
+		report_add(report, "daemon", CHECK_OK, 0, "", "cbox-profd %s answers at %s%s",
+			daemon_client_server_version(client), socket_path, threads);
+	} else {
 		report_add(report, "daemon", CHECK_NOTE, 0, "attach, dump and doctor work without it", "%s",
 			why);
+	}
 }
 
 static void check_masters(struct report *report, const struct refusal_facts *facts)

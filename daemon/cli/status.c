@@ -61,6 +61,29 @@ static void print_stretch(const cJSON *sampling, const cJSON *metrics)
 			percent(answer_count(metrics, "cpu_budget_ppm")));
 }
 
+/* How the work is shared out; nothing where one thread has it all. */
+static void print_samplers(const cJSON *metrics)
+{
+	const cJSON *samplers = cJSON_GetObjectItemCaseSensitive(metrics, "samplers"), *sampler;
+	uint64_t most_targets = 0;
+	double most_missed = 0;
+
+	if (cJSON_GetArraySize(samplers) < 2)
+		return;
+	cJSON_ArrayForEach(sampler, samplers)
+	{
+		uint64_t targets = answer_count(sampler, "targets"),
+			 expected = answer_count(sampler, "expected");
+		double missed = expected ? (double)answer_count(sampler, "missed") / (double)expected : 0;
+
+		most_targets = targets > most_targets ? targets : most_targets;
+		most_missed = missed > most_missed ? missed : most_missed;
+	}
+	printf("threads   %d; none has more than %" PRIu64
+	       " targets, none misses more than %.2g %% of its ticks\n",
+		cJSON_GetArraySize(samplers), most_targets, 100.0 * most_missed);
+}
+
 static void print_status(const cJSON *status)
 {
 	const cJSON *sampling = cJSON_GetObjectItemCaseSensitive(status, "sampling");
@@ -86,6 +109,7 @@ static void print_status(const cJSON *status)
 		answer_flag(status, "realtime")
 			? "real-time (SCHED_FIFO): ticks come on time"
 			: "normal: on a busy machine ticks are missed; give it CAP_SYS_NICE");
+	print_samplers(metrics);
 	if (uptime_ns > 0)
 		printf("costs     %.2f %% of one processor for sampling, %.1f MiB of memory\n",
 			100.0 * (double)answer_count(metrics, "sampler_cpu_ns") / (double)uptime_ns,

@@ -60,3 +60,4 @@ cJSON *export_unit_json(const struct unit_result *unit, bool include_profile, bo
 /* export_status.c */
 cJSON *export_target_json(const struct target_report *target);
 cJSON *export_metrics_json(const struct metrics *metrics);
+cJSON *export_samplers_json(const struct metrics *metrics);

@@ -32,6 +32,26 @@ cJSON *export_target_json(const struct target_report *target)
 	return ok ? TAKE(json) : NULL;
 }
 
+cJSON *export_samplers_json(const struct metrics *metrics)
+{
+	_cleanup_(cJSON_Deletep) cJSON *list = cJSON_CreateArray();
+	bool ok = list != NULL;
+
+	for (size_t i = 0; i < metrics->sampler_count; i++) {
+		const struct sampler_metrics *sampler = &metrics->samplers[i];
+		cJSON *json = cJSON_CreateObject();
+
+		ok &= json_add_count(json, "targets", sampler->targets);
+		ok &= json_add_count(json, "ticks_total", sampler->ticks_total);
+		ok &= json_add_count(json, "cpu_ns", sampler->cpu_ns);
+		ok &= json_add_count(json, "expected", sampler->expected);
+		ok &= json_add_count(json, "missed", sampler->missed);
+		ok &= json_add_count(json, "late", sampler->late);
+		ok &= json_append_item(list, json);
+	}
+	return ok ? TAKE(list) : NULL;
+}
+
 cJSON *export_metrics_json(const struct metrics *metrics)
 {
 	_cleanup_(cJSON_Deletep) cJSON *json = cJSON_CreateObject();
@@ -57,6 +77,7 @@ cJSON *export_metrics_json(const struct metrics *metrics)
 	ok &= json_add_count(json, "tree_bytes", metrics->tree_bytes);
 	ok &= json_add_count(json, "rss_bytes", metrics->rss_bytes);
 	ok &= json_add_bool(json, "realtime", metrics->realtime);
+	ok &= json_add_item(json, "samplers", export_samplers_json(metrics));
 	ok &= json_add_item(json, "accounting", export_accounting_json(&metrics->accounting));
 	return ok ? TAKE(json) : NULL;
 }

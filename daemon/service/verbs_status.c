@@ -155,6 +155,7 @@ static bool add_costs(cJSON *status, const struct metrics *metrics)
 	ok &= json_add_count(costs, "process_vm_readv_total", metrics->process_vm_readv_total);
 	ok &= json_add_count(costs, "proc_reads_total", metrics->proc_reads_total);
 	ok &= json_add_count(costs, "rss_bytes", metrics->rss_bytes);
+	ok &= json_add_item(costs, "samplers", export_samplers_json(metrics));
 	return ok;
 }
 

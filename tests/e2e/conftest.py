@@ -116,13 +116,21 @@ def make_fpm(place, scripts):
 
 
 @pytest.fixture
-def make_daemon(place):
+def threads(request):
+    """sampling.threads of the test's daemons: parametrize it indirectly to run a test with several."""
+    return getattr(request, "param", int(os.environ.get("E2E_THREADS", "1")))
+
+
+@pytest.fixture
+def make_daemon(place, threads):
     """make_daemon(master, ..., rate=…): a running daemon that looks at these masters' workers, ended with the test."""
     daemons, numbers = [], itertools.count(1)
 
     def make(*masters, rate=None, attached=True, start=True, environment=None, prefix=(), **sections):
         if rate:
             sections["sampling"] = {"rate": rate} | sections.get("sampling", {})
+        if threads > 1:
+            sections["sampling"] = {"threads": threads} | sections.get("sampling", {})
         pools = [{"name": f"m{number}", "master_pid": master.pid} for number, master in enumerate(masters, 1)]
         if pools:
             sections.setdefault("pools", pools)

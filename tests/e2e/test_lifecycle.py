@@ -43,6 +43,7 @@ def test_a_killed_workers_replacement_is_sampled(build, make_fpm, make_daemon, s
         assert_units_are_right(fpm, scripts, daemon)
 
 
+@pytest.mark.parametrize("threads", [1, 2], indirect=True)
 def test_a_worker_killed_in_mid_request_leaves_its_unit_behind(make_fpm, make_daemon, scripts, gate):
     fpm = make_fpm()
     daemon = make_daemon(fpm)
@@ -58,6 +59,7 @@ def test_a_worker_killed_in_mid_request_leaves_its_unit_behind(make_fpm, make_da
     assert assert_is_consistent(result).total("wait_at")[1] > 0
 
 
+@pytest.mark.parametrize("threads", [1, 2], indirect=True)
 def test_generation_after_generation_every_result_is_right_and_nothing_piles_up(make_fpm, make_daemon, scripts):
     """pm.max_requests=1: every request has a worker of its own, most of them gone before anybody could look for them."""
     fpm = make_fpm(pools=[Pool(workers=4, max_requests=1)])

@@ -24,6 +24,7 @@ def worker_of(daemon, trace):
 
 # -- reload ----------------------------------------------------------------------------------------------------------
 
+@pytest.mark.parametrize("threads", [1, 2], indirect=True)
 def test_sighup_takes_a_new_configuration(fpm, make_daemon, scripts):
     daemon = make_daemon(fpm, rate=100)
     handled = daemon.target(fpm.workers()[0])["accounting"]["expected"]
@@ -49,6 +50,7 @@ def test_a_bad_configuration_changes_nothing_and_is_named(fpm, make_daemon, scri
     assert assert_is_consistent(unit(fpm, scripts, daemon, hot=30)["result"])
 
 
+@pytest.mark.parametrize("threads", [1, 2], indirect=True)
 def test_a_reload_in_mid_request_loses_nothing(fpm, make_daemon, scripts, place):
     daemon = make_daemon(fpm, rate=200)
     with Gate(place / "gate") as gate, fpm.connect() as connection:
@@ -65,6 +67,7 @@ def test_a_reload_in_mid_request_loses_nothing(fpm, make_daemon, scripts, place)
     assert assert_is_consistent(told["result"]).total("wait_at")[1] == pytest.approx(told["open_wall_ns"], rel=0.1, abs=15e6)
 
 
+@pytest.mark.parametrize("threads", [1, 2], indirect=True)
 def test_a_pool_that_is_no_longer_named_is_let_go_and_a_new_one_is_found(make_fpm, make_daemon):
     one, two = make_fpm(), make_fpm()
     daemon = make_daemon(one)
@@ -84,6 +87,7 @@ def test_it_ends_at_once_and_takes_its_socket_along(number, fpm, make_daemon):
     assert not daemon.socket.exists()
 
 
+@pytest.mark.parametrize("threads", [1, 2], indirect=True)
 def test_what_was_asked_before_the_end_is_answered(fpm, make_daemon):
     daemon = make_daemon(fpm)
     with daemon.connect() as connection:
@@ -183,6 +187,7 @@ def test_it_tells_systemd_when_it_is_ready_reloading_and_stopping(abstract, fpm,
     notify.socket.close()
 
 
+@pytest.mark.parametrize("threads", [1, 2], indirect=True)
 def test_the_watchdog_is_fed_while_it_samples(fpm, make_daemon, place):
     notify = NotifySocket(str(place / "notify"))
     make_daemon(fpm, environment={"NOTIFY_SOCKET": str(place / "notify"), "WATCHDOG_USEC": "200000"})

@@ -300,7 +300,10 @@ static void metrics_and_targets_carry_their_accounting(void **state)
 		.cpu_demand_ppm = 250000,
 		.stretch_ppm = 2500000,
 		.realtime = true,
-		.accounting = {.expected = 12, .idle = 12}};
+		.accounting = {.expected = 12, .idle = 12},
+		.samplers = {{.targets = 3, .ticks_total = 5, .expected = 5},
+			{.targets = 4, .ticks_total = 7, .cpu_ns = 8, .expected = 7, .missed = 1, .late = 2}},
+		.sampler_count = 2};
 	struct target_report target = {.pid = 4711,
 		.state = "idle",
 		.period_ns = 25 * MS,
@@ -316,6 +319,13 @@ static void metrics_and_targets_carry_their_accounting(void **state)
 	assert_int_equal(number(told, "cpu_share_ppm"), 99000);
 	assert_int_equal(number(told, "cpu_demand_ppm"), 250000);
 	assert_int_equal(number(told, "stretch_ppm"), 2500000);
+	const cJSON *samplers = cJSON_GetObjectItem(told, "samplers");
+	assert_int_equal(cJSON_GetArraySize(samplers), 2);
+	assert_int_equal(number(cJSON_GetArrayItem(samplers, 0), "targets"), 3);
+	assert_int_equal(number(cJSON_GetArrayItem(samplers, 1), "ticks_total"), 7);
+	assert_int_equal(number(cJSON_GetArrayItem(samplers, 1), "cpu_ns"), 8);
+	assert_int_equal(number(cJSON_GetArrayItem(samplers, 1), "missed"), 1);
+	assert_int_equal(number(cJSON_GetArrayItem(samplers, 1), "late"), 2);
 	assert_int_equal(number(worker, "pid"), 4711);
 	assert_int_equal(number(worker, "period_ns"), 25 * MS);
 	assert_int_equal(number(worker, "asked_period_ns"), 10 * MS);

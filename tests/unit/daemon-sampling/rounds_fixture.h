@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Some samplers and a bookkeeper without their threads: time passes when a test says so, and each of them does
- * one thing at a turn. Five targets, each with a full window, on the samplers that their numbers say.
+ * Some samplers and a bookkeeper without their threads: time passes when a test says so, and each of them
+ * does one thing at a turn. Five targets, each with a full window, on the samplers that their numbers say.
  */
 #pragma once
 
@@ -57,8 +57,8 @@ static inline void fill(struct target *target)
 
 	ledger_open(&target->window, now_ns, &clocks);
 	for (uint32_t i = 0; i < FUNCTIONS; i++) {
-		uint32_t node = calltree_child(target->window.tree, CALLTREE_ROOT,
-			frames[sampler->sampling.place][i], 1, &overflow);
+		uint32_t node = calltree_child(
+			target->window.tree, CALLTREE_ROOT, frames[sampler->sampling.place][i], 1, &overflow);
 
 		calltree_node(target->window.tree, node)->samples++;
 		ledger_sample(&target->window, node, true, now_ns += 1000);
