@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "reader/hold.h"
 #include "reader/refusal.h"
@@ -23,6 +24,10 @@
 #define SPAN_SLACK_BYTES 2048
 /* A stack that got smaller lets the main span shrink by this part of the difference a sample. */
 #define SPAN_SHRINK_DIVISOR 16
+/* Pauses that a sample makes for a process that is found between two stacks. Of one of some microseconds the
+ * process has nothing: it has not begun to run when this thread is woken again, on the same CPU. */
+#define MAX_PAUSES 4
+#define PAUSE_NS 50000
 
 struct php_process {
 	pid_t pid;
@@ -39,7 +44,9 @@ struct php_process {
 	size_t stack_bytes;
 	struct stack_pages stack_pages;
 
-	bool stack_torn; /* the last one was torn before anything but the stack was looked at */
+	bool between_stacks; /* the last snapshot was, see is_between_stacks() */
+	unsigned pauses;     /* that this sample has made for it */
+	bool stack_torn;     /* the last one was torn before anything but the stack was looked at */
 };
 
 /* The last two snapshots of the process that this thread is sampling. Scratch memory: nothing of it lives
@@ -204,6 +211,16 @@ static bool begins_with_a_call_from_c(const struct raw_stack *stack, const struc
 	return stack->count == 0 || (stack->frames[stack->count - 1].call_info & layout->ZEND_CALL_TOP);
 }
 
+/* Is PHP between two stacks? A generator is put on before it is linked to who asks for its next value
+ * (zend_generator_resume() in Zend/zend_generators.c), a fiber is unlinked from its caller before that is put
+ * on in its place (Fiber::suspend() in Zend/zend_fibers.c). Either takes some nanoseconds, unless the process
+ * is kept from running. */
+static bool is_between_stacks(const struct raw_stack *stack, const struct layout *layout)
+{
+	return !begins_with_a_call_from_c(stack, layout) ||
+	       (stack->count > 0 && stack->frames[stack->count - 1].generator);
+}
+
 /* One snapshot into stacks[@which]: 0, PHP_PROCESS_E_IDLE, or what a part said. */
 static int take_snapshot(struct php_process *process, unsigned which, struct php_sample *sample)
 {
@@ -215,7 +232,7 @@ static int take_snapshot(struct php_process *process, unsigned which, struct php
 	refreshed = process->stack_torn
 			    ? view_refresh_again(process->view, process->stack_page, process->stack_bytes)
 			    : view_refresh(process->view, process->stack_page, process->stack_bytes);
-	process->stack_torn = false;
+	process->stack_torn = process->between_stacks = false;
 	if (refreshed != 0 && refreshed != VIEW_E_TORN)
 		return refreshed;
 	walked = stack_walk(process->view, layout, &process->stack_pages, stack);
@@ -225,7 +242,10 @@ static int take_snapshot(struct php_process *process, unsigned which, struct php
 		return refreshed;
 	if (walked != 0 && walked != STACK_E_IDLE)
 		return walked;
-	if (walked == 0 && !begins_with_a_call_from_c(stack, layout)) {
+	process->between_stacks = walked == 0 && is_between_stacks(stack, layout);
+	/* A generator with nobody outside of it after all: one that is destroyed as its request ends. */
+	if (process->between_stacks &&
+		(!begins_with_a_call_from_c(stack, layout) || process->pauses < MAX_PAUSES)) {
 		process->stack_torn = true;
 		stack->whole = false;
 		return VIEW_E_TORN;
@@ -285,8 +305,9 @@ static int sample_torn(struct php_process *process, unsigned last, struct php_sa
 	r = read_request(process, sample);
 	if (r != 0)
 		return r;
-	if (!stacks[0].whole || !stacks[1].whole)
-		return PHP_PROCESS_E_TORN;
+	for (unsigned i = 0; i < 2; i++)
+		if (!stacks[i].whole || is_between_stacks(&stacks[i], process->binary->layout))
+			return PHP_PROCESS_E_TORN;
 	keep_agreed(stack, &stacks[!last]);
 	r = name_frames(process, stack, sample);
 	return r == 0 || may_pass(r) ? PHP_PROCESS_E_TORN : r;
@@ -310,6 +331,19 @@ static int keep_still(struct php_process *process, bool even_if_it_waits)
 	return 0;
 }
 
+/* Lets the process get on, from which it is kept while it is stopped, or while this thread is on its CPU. */
+static void pause_for_it(struct php_process *process)
+{
+	const struct timespec moment = {.tv_nsec = PAUSE_NS};
+
+	process->pauses++;
+	placement_leave();
+	hold_release(&process->hold);
+	nanosleep(&moment, NULL);
+	if (process->options.blocking || process->options.placement == PLACEMENT_ALWAYS)
+		keep_still(process, false);
+}
+
 static int sample_in_motion(struct php_process *process, struct php_sample *ret_sample)
 {
 	uint64_t cost_before = view_cost_bytes(process->view);
@@ -318,6 +352,7 @@ static int sample_in_motion(struct php_process *process, struct php_sample *ret_
 	int r = 0;
 
 	process->stack_torn = false;
+	process->pauses = 0;
 	stacks[0].whole = stacks[1].whole = false;
 	for (unsigned attempt = 0; attempt <= PHP_PROCESS_MAX_RETRIES; attempt++) {
 		ret_sample->retries = attempt;
@@ -326,9 +361,11 @@ static int sample_in_motion(struct php_process *process, struct php_sample *ret_
 		moved = moved || r == VIEW_E_TORN;
 		if (!may_pass(r) || view_cost_bytes(process->view) - cost_before > PHP_PROCESS_MAX_COST_BYTES)
 			break;
+		if (r == VIEW_E_TORN && process->between_stacks && process->pauses < MAX_PAUSES)
+			pause_for_it(process);
 		/* It moves faster than it can be read. */
-		if (r == VIEW_E_TORN &&
-			(process->options.blocking || process->options.placement != PLACEMENT_NEVER))
+		else if (r == VIEW_E_TORN &&
+			 (process->options.blocking || process->options.placement != PLACEMENT_NEVER))
 			keep_still(process, true);
 	}
 	placement_leave();
