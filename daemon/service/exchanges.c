@@ -155,6 +155,7 @@ void exchanges_serve(struct service *service, struct client *client)
 		if (!line)
 			break;
 		take_request(service, client, line, bytes);
+		urgency_check(&service->urgency);
 	}
 	connection_settle(service, client);
 }
@@ -209,6 +210,7 @@ void exchanges_take_mail(struct service *service)
 			take_written(service, (struct exchange *)message);
 		else
 			take_order_back(service, (struct order *)message);
+		urgency_check(&service->urgency);
 		message = next;
 	}
 }

@@ -5,7 +5,8 @@
  *
  * Nothing here may spin or grow at a client's will. A client gets a number of requests a turn and then waits
  * for the others; it is dropped when it reads too slowly, is silent too long, or takes too long over one line
- * (only whole lines and read answers count as activity).
+ * (only whole lines and read answers count as activity). Nor may a client's work keep others from a CPU: that
+ * is urgency's part, which is asked between any two pieces of work.
  *
  * Stopping is treated as every client's end of input: what it has asked is answered, then it is closed.
  */
@@ -167,6 +168,7 @@ static int wait_ms(const struct service *service, uint64_t now_ns)
 		wake_ns = earlier(wake_ns, service->accept_again_ns);
 	if (service->stop_by_ns)
 		wake_ns = earlier(wake_ns, service->stop_by_ns);
+	wake_ns = earlier(wake_ns, urgency_due_ns(&service->urgency));
 	if (wake_ns == UINT64_MAX)
 		return -1;
 	if (wake_ns <= now_ns)
@@ -185,8 +187,10 @@ static void end_turn(struct service *service)
 	/* Those that were ready when the turn began; exchanges_serve() puts who has more to the end. */
 	TAILQ_FOREACH(client, &service->ready, ready)
 	ready++;
-	while (ready-- > 0 && (client = TAILQ_FIRST(&service->ready)))
+	while (ready-- > 0 && (client = TAILQ_FIRST(&service->ready))) {
 		exchanges_serve(service, client);
+		urgency_check(&service->urgency);
+	}
 
 	now_ns = monotonic_now_ns();
 	drop_silent(service, now_ns);
@@ -200,12 +204,15 @@ static void end_turn(struct service *service)
 		TAILQ_REMOVE(&service->gone, client, clients);
 		client_free(client);
 	}
+	urgency_check(&service->urgency);
 }
 
 int service_run(struct service *service)
 {
 	struct epoll_event events[EVENTS_PER_TURN];
 
+	pthread_setname_np(pthread_self(), "service");
+	urgency_begin(&service->urgency, service->options.sampling.realtime);
 	while (!service->stop_by_ns || service->client_count > 0) {
 		int count = epoll_wait(
 			service->epoll_fd, events, EVENTS_PER_TURN, wait_ms(service, monotonic_now_ns()));
@@ -223,6 +230,7 @@ int service_run(struct service *service)
 				handle_wake(service);
 			else
 				handle_client(service, source, events[i].events);
+			urgency_check(&service->urgency);
 		}
 		end_turn(service);
 	}

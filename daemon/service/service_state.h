@@ -13,6 +13,7 @@
 #include "daemon/service/protocol.h"
 #include "daemon/service/service.h"
 #include "daemon/service/socket_path.h"
+#include "daemon/service/urgency.h"
 #include "daemon/service/writer.h"
 
 /* What arrives in its mailbox. */
@@ -33,6 +34,7 @@ struct service {
 	size_t awaited; /* orders the engine has, and exchanges the writer has */
 	struct quota *quota;
 	struct client_limits limits;
+	struct urgency urgency;
 
 	struct client_list clients; /* least recently active first */
 	struct client_list

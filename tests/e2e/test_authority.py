@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from support import balance, load, php_builds, wait
+from support import balance, load, php_builds, proc, wait
 from support.client import Client, Refused, as_user
 from support.fpm import Pool
 from test_unit import unit
@@ -289,6 +289,33 @@ def test_hostile_clients_do_not_disturb_sampling(fpm, make_daemon, scripts):
     for thread, _ in attackers:
         thread.join(30)
     assert under_attack <= control + 0.03, f"missed {under_attack:.1%} of the ticks, {control:.1%} without the attack"
+
+
+def test_who_asks_without_a_pause_gets_no_cpu_that_others_want(fpm, make_daemon):
+    """The service is of the realtime class for a tenth of one CPU, whatever its clients want of it."""
+    daemon = make_daemon(fpm, socket={"requests_per_second_per_uid": 1000000})
+    service = next(thread for thread, name in proc.threads(daemon.pid).items() if name == "service")
+
+    def used_ns(seconds):
+        """CPU time as a realtime thread and as an ordinary one, to within a scheduler's tick at each change."""
+        used, before = {os.SCHED_FIFO: 0, os.SCHED_OTHER: 0}, None
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            kind, now = os.sched_getscheduler(service), int(proc.read(daemon.pid, f"task/{service}/schedstat").split()[0])
+            used[kind] += now - (before or now)
+            before = now
+            time.sleep(0.0005)
+        return used[os.SCHED_FIFO], used[os.SCHED_OTHER]
+
+    assert os.sched_getscheduler(service) == os.SCHED_FIFO
+    threads = [in_background(WWW_DATA, hammers, daemon.socket, "status", 4)[0] for _ in range(2)]
+    wait.until(lambda: os.sched_getscheduler(service) == os.SCHED_OTHER, "the service to be an ordinary thread")
+    urgent, ordinary = used_ns(2)
+    for thread in threads:
+        thread.join(30)
+    assert urgent < 0.2 * 2e9, f"{urgent / 1e6:.0f} ms of two seconds, and {ordinary / 1e6:.0f} as an ordinary one"
+    assert ordinary > 0
+    wait.until(lambda: os.sched_getscheduler(service) == os.SCHED_FIFO, "the class to come back with the calm")
 
 
 @pytest.mark.parametrize("verb", ["profile", "top"])

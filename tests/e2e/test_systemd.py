@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The units: systemd accepts them, they take away what they say, and what is left is enough to do the work."""
+import os
 import re
 import shutil
 import subprocess
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support import cli, unit_file, wait
+from support import cli, proc, unit_file, wait
 from test_unit import assert_is_consistent, unit
 
 SERVICE = cli.ROOT / "systemd" / "cbox-profd.service"
@@ -166,11 +167,10 @@ def test_what_the_unit_leaves_is_enough_for_a_dumpable_process_of_another_user(c
         program.wait()
 
 
-def test_the_sampler_gets_its_realtime_class(make_fpm, confined):
+def test_the_sampler_and_the_service_get_their_realtime_class(make_fpm, confined):
     daemon = confined(make_fpm())
-    classes = [Path(f"/proc/{daemon.pid}/task/{thread}/stat").read_text().rsplit(")", 1)[1].split()[38]
-               for thread in (path.name for path in Path(f"/proc/{daemon.pid}/task").iterdir())]
-    assert classes.count("1") == 1, "one thread of class SCHED_FIFO"
+    classes = {name: os.sched_getscheduler(thread) for thread, name in proc.threads(daemon.pid).items()}
+    assert {name for name, kind in classes.items() if kind == os.SCHED_FIFO} == {"sampler", "service"}, classes
 
 
 def test_the_daemon_holds_no_more_than_the_unit_says(make_fpm, confined):
