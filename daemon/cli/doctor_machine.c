@@ -147,6 +147,28 @@ static int count_samplers(struct daemon_client *client)
 		cJSON_GetObjectItemCaseSensitive(status, "metrics"), "samplers"));
 }
 
+/* A worker is read from its own CPU when it moves under snapshots from others (docs/CONFIGURATION.md,
+ * Placement). */
+static void check_cpus(struct report *report)
+{
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	cpu_set_t allowed;
+	int own;
+
+	/* On machines with more CPUs than such a set has room for. */
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
+		return;
+	own = CPU_COUNT(&allowed);
+	if (own < online)
+		report_add(report, "cpus", CHECK_NOTE, 0, "run it without taskset, CPUAffinity= and cpuset",
+			"this program may run on %d of %ld CPUs: samples of processes on the others are lost "
+			"where their stacks change within microseconds",
+			own, online);
+	else
+		report_add(report, "cpus", CHECK_OK, 0, "",
+			"it may run on all %ld: any process can be read from its own", online);
+}
+
 static void check_daemon(struct report *report, const char *socket_path)
 {
 	_cleanup_(daemon_client_closep) struct daemon_client *client = NULL;
@@ -213,6 +235,7 @@ void doctor_check_machine(struct report *report, const char *socket_path)
 	check_pid_namespace(report);
 	check_proc(report);
 	check_realtime(report);
+	check_cpus(report);
 	check_daemon(report, socket_path);
 	check_masters(report, &facts);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What it costs to be on another CPU for a moment, in the two ways there are: the thread goes there itself
- * (placement_join()), or it hands the work to a thread that lives there and waits for the answer. And what a visit
- * costs that finds the thread there already. Both are SCHED_FIFO, as samplers are.
+ * (placement_join()), or it hands the work to a thread that lives there and waits for the answer. And what a
+ * visit costs that finds the thread there already. Both are SCHED_FIFO, as samplers are.
  */
 #include "tests/bench/driver.h"
 
@@ -128,5 +128,6 @@ int driver_visit(char **arguments)
 		return 1;
 	/* Threads inherit it. Without the permission the figures are those of ordinary threads. */
 	(void)sched_setscheduler(0, SCHED_FIFO, &lowest);
-	return go_there("stay", false, times, count) || go_there("go", true, times, count) || send_there(times, count);
+	return go_there("stay", false, times, count) || go_there("go", true, times, count) ||
+	       send_there(times, count);
 }

@@ -212,6 +212,14 @@ def test_doctor_without_a_process_looks_at_the_machine():
     assert cli.ok("doctor").stdout.strip()
 
 
+def test_doctor_says_when_some_cpus_are_out_of_reach():
+    cpus = sorted(os.sched_getaffinity(0))
+    assert f"it may run on all {len(cpus)}: any process" in cli.ok("doctor").stdout
+    if len(cpus) > 1:
+        confined = cli.ok("doctor", prefix=["taskset", "-c", str(cpus[-1])]).stdout
+        assert f"may run on 1 of {len(cpus)} CPUs" in confined and "CPUAffinity=" in confined
+
+
 # -- no daemon, wrong usage ------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("arguments", [("status",), ("targets",), ("top", "--once"), ("ctl", "reset")], ids=" ".join)

@@ -123,6 +123,47 @@ static void a_process_does_not_run_while_it_is_read_from_its_own_cpu(void **stat
 	activity_close(activity);
 }
 
+/* That its count of switch-ins did not rise proves nothing by itself, since one that runs elsewhere all the
+ * time has the same. With its CPU being ours at one moment in between it is proof: here it can't have run
+ * then. */
+static void a_realtime_thread_keeps_a_process_from_running_on_its_cpu(void **state)
+{
+	const struct sched_param lowest = {.sched_priority = sched_get_priority_min(SCHED_FIFO)},
+				 ordinary = {.sched_priority = 0};
+	cpu_set_t cpus = own_cpus();
+	pid_t pid = spin_on(last_cpu(&cpus));
+	struct activity *activity = NULL;
+	struct activity_clocks before, after;
+	struct activity_place place;
+	int proved = 0;
+
+	if (sched_setscheduler(0, SCHED_FIFO, &lowest) < 0) {
+		print_message("  SCHED_FIFO is refused: run it as root\n");
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		skip();
+	}
+	assert_int_equal(activity_open(pid, &activity), 0);
+	for (int i = 0; i < 500; i++) {
+		assert_int_equal(activity_read_place(activity, &place), 0);
+		assert_int_equal(placement_join(place.cpu), 0);
+		assert_int_equal(activity_read_clocks(activity, &before), 0);
+		assert_int_equal(activity_read_place(activity, &place), 0);
+		for (volatile int spin = 0; spin < 10000; spin++)
+			;
+		assert_int_equal(activity_read_clocks(activity, &after), 0);
+		proved += place.cpu == sched_getcpu() && after.switch_ins == before.switch_ins;
+		placement_leave();
+		usleep(100);
+	}
+	assert_int_equal(sched_setscheduler(0, SCHED_OTHER, &ordinary), 0);
+	/* The kernel keeps a twentieth of a CPU for others when realtime threads take all of it. */
+	assert_in_range(proved, 490, 500);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	activity_close(activity);
+}
+
 static void a_cpu_it_may_not_run_on_is_refused_and_changes_nothing(void **state)
 {
 	cpu_set_t before = own_cpus(), after;
@@ -141,6 +182,7 @@ int main(void)
 		cmocka_unit_test(the_cpu_a_process_runs_on_is_known_and_whether_it_waits),
 		cmocka_unit_test(a_thread_that_joined_a_cpu_runs_there_until_it_leaves),
 		cmocka_unit_test(a_process_does_not_run_while_it_is_read_from_its_own_cpu),
+		cmocka_unit_test(a_realtime_thread_keeps_a_process_from_running_on_its_cpu),
 		cmocka_unit_test(a_cpu_it_may_not_run_on_is_refused_and_changes_nothing),
 	};
 
