@@ -5,6 +5,9 @@ Every outer part of a legal stack is legal too, since a function was there befor
 whole stacks and what was proved of torn ones.
 """
 
+# A frame whose function was gone before its name was read, and which the reader says is that: it could be any.
+UNREAD = "<unread>"
+
 
 class Grammar:
     def __init__(self, table, start="{main}"):
@@ -22,11 +25,12 @@ class Grammar:
 
     def legal_depth(self, stack):
         """How many frames of `stack` (outermost first) are legal, counted from the outer end."""
-        if not stack or stack[0] != self._start:
+        if not stack or stack[0] not in (self._start, UNREAD):
             return 0
         places = {self._start}
         for depth, name in enumerate(stack[1:], 1):
-            places = {callee for place in places for callee in self._callees[place] if callee.partition("#")[0] == name}
+            callees = {callee for place in places for callee in self._callees[place]}
+            places = {callee for callee in callees if name in (callee.partition("#")[0], UNREAD)}
             if not places:
                 return depth
         return len(stack)

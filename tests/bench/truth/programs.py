@@ -24,6 +24,9 @@ class Program:
     sapis: tuple = (CLI, FPM)
     name_of = staticmethod(seen.name_of)
 
+    def running(self, fpm, cpu):
+        return fpm.running(self, cpu)
+
     def side(self, stack):
         """The part that the stack (outermost first) is in; None: in none of them."""
         return next((self.sides[name] for name in stack if name in self.sides), None)

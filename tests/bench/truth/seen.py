@@ -9,6 +9,8 @@ from pathlib import Path
 
 from measure import driver
 
+from .grammar import UNREAD
+
 READERS = ("never", "auto", "blocking", "naive")
 BATCHES = 40  # STACK_TABLE_BATCHES
 INCLUDES = {"include", "include_once", "require", "require_once"}
@@ -77,6 +79,12 @@ class Seen:
         """{stack: count}"""
         stacks = self.whole if stacks is None else stacks
         return {stack: sum(counts.values()) for stack, counts in stacks.items() if not grammar.is_legal(stack)}
+
+    @property
+    def unnamed(self):
+        """Accepted stacks of which a function's name could not be read any more."""
+        return sum(sum(counts.values()) for stack, counts in self.whole.items()
+                   if any(UNREAD in (name, name[0]) for name in stack))
 
     def impossible_proofs(self, grammar):
         """Of torn samples of which something was proved."""

@@ -24,7 +24,7 @@ MOST_SECONDS = 40
 
 @contextmanager
 def _running(program, room, sapi, mode, fpm):
-    with fpm.running(program, TARGET_CPU) if sapi == FPM else on_cli(program, room, mode, TARGET_CPU) as pid:
+    with program.running(fpm, TARGET_CPU) if sapi == FPM else on_cli(program, room, mode, TARGET_CPU) as pid:
         yield pid
 
 
@@ -64,7 +64,7 @@ def _row(program, seen):
     proofs = sum(sum(counts.values()) for stack, counts in seen.proved.items() if stack)
     causes = ", ".join(f"{name} {percent(count, seen.looks)}" for name, count in sorted(seen.unreadable.items()))
     return [program.name, f"{seen.looks}", percent(seen.accepted, seen.looks), percent(seen.outcomes["retried"], seen.looks),
-            percent(seen.outcomes["torn"], seen.looks), causes or "0", f"{impossible}", percent(impossible, seen.accepted, 3),
+            percent(seen.outcomes["torn"], seen.looks), causes or "0", percent(seen.unnamed, seen.accepted), f"{impossible}", percent(impossible, seen.accepted, 3),
             f"{100 * statistics.wilson(impossible, seen.accepted)[1]:.3f}",
             f"{sum(seen.impossible_proofs(program.grammar).values())} of {proofs}", f"{seen.refuted}"]
 
@@ -74,7 +74,7 @@ def by_program(found):
     for reader in READERS:
         rows = [_row(program, seen) for (program, of), seen in sums.items() if of == reader]
         if rows:
-            yield table([f"{reader}: %", "looks", "accepted", "of these retried", "torn, lost", "unreadable", "impossible",
+            yield table([f"{reader}: %", "looks", "accepted", "of these retried", "torn, lost", "unreadable", "unnamed", "impossible",
                          "of the accepted", "at most", "impossible proofs", "proofs of rest refuted"], rows)
 
 
