@@ -56,7 +56,7 @@ unit: $(TESTS) ## unit tests (cmocka)
 check: ## installs what is missing, builds, runs all tests
 	@tests/setup/install-debian build check
 	@tests/setup/install-php-builds
-	$(Q)$(MAKE) --no-print-directory all unit
+	$(Q)$(MAKE) --no-print-directory all unit $(BUILD)/tests/bench/driver
 	$(Q)tests/run-e2e
 	$(Q)tests/run-php
 

@@ -28,15 +28,17 @@ def _running(program, room, sapi, mode, fpm):
         yield pid
 
 
-def observe(room, programs, samples, modes=tuple(MODES), readers=READERS, tell=lambda text: None):
+def observe(room, programs, samples, modes=tuple(MODES), readers=READERS, sapis=(CLI, FPM), tell=lambda text: None):
     """{(program, sapi, mode, reader): Seen}; each program has `samples` looks, over all SAPIs and modes."""
     found = {}
     for mode in modes:
         with ExitStack() as stack:
-            fpm = stack.enter_context(Fpm(room, mode)) if any(FPM in program.sapis for program in programs) else None
+            wants_fpm = FPM in sapis and any(FPM in program.sapis for program in programs)
+            fpm = stack.enter_context(Fpm(room, mode)) if wants_fpm else None
             for program in programs:
-                each = samples / len(modes) / len(program.sapis)
-                for sapi in program.sapis:
+                its_sapis = [sapi for sapi in program.sapis if sapi in sapis]
+                each = samples / len(modes) / len(its_sapis)
+                for sapi in its_sapis:
                     with _running(program, room, sapi, mode, fpm) as pid:
                         for reader in readers:
                             tell(f"{program.name}, {sapi}, {mode}: {reader}")
