@@ -10,6 +10,9 @@
  * - a caller's line is that of its opline. The innermost user frame's opline is only a hint: the VM keeps the
  *   running one in a register and writes it back now and then.
  *
+ * Of a stack whose outer part is known (reader/outer_frames.h) only the inner frames are named, and those of
+ * the outer ones that need a look: the loops below run over these.
+ *
  * All that must be read is collected first and then fetched together: headers of functions to be proved, then
  * names and opcodes, then class names. In steady state nothing is left to read: names come from the cache,
  * and what proves them came with the view's single call.
@@ -66,7 +69,9 @@ struct naming {
 	struct view *view;
 	const struct raw_stack *stack;
 	const struct frame_names *names;
+	size_t count;                       /* frames of the stack that are looked at */
 	uint32_t numbers[STACK_MAX_FRAMES]; /* of the frames' entries */
+	bool stale;                         /* see FUNCTION_E_STALE */
 	struct batch batch;
 };
 
@@ -121,16 +126,28 @@ static struct function_entry *entry_of(struct naming *naming, size_t frame)
 	return &table->entries[naming->numbers[frame]];
 }
 
+/* Where EG(exception) is. */
+static remote_addr exception_of(const struct naming *naming)
+{
+	return naming->cache->executor_globals + naming->layout->eg_exception;
+}
+
+static bool is_unwound(const struct naming *naming, const struct raw_frame *frame)
+{
+	remote_addr exception_op = exception_of(naming) + EXCEPTION_OP_AFTER_EXCEPTION;
+
+	return frame->opline >= exception_op &&
+	       frame->opline < exception_op + (uint64_t)EXCEPTION_OPS * naming->layout->op_sizeof;
+}
+
 /* The opline of a frame. While it is unwound for an exception PHP points it at EG(exception_op), and keeps
  * where it was in EG(opline_before_exception). */
 static remote_addr opline_of(struct naming *naming, const struct raw_frame *frame)
 {
-	remote_addr exception = naming->cache->executor_globals + naming->layout->eg_exception;
-	remote_addr exception_op = exception + EXCEPTION_OP_AFTER_EXCEPTION;
+	remote_addr exception = exception_of(naming);
 	const uint8_t *before;
 
-	if (frame->opline < exception_op ||
-		frame->opline >= exception_op + (uint64_t)EXCEPTION_OPS * naming->layout->op_sizeof)
+	if (!is_unwound(naming, frame))
 		return frame->opline;
 	before = view_at(naming->view, exception + OPLINE_BEFORE_EXCEPTION_AFTER_EXCEPTION, sizeof(uint64_t));
 	return before ? load_u64(before) : 0;
@@ -147,7 +164,7 @@ static int look_up(struct naming *naming)
 {
 	struct function_table *table = &naming->cache->table;
 
-	for (size_t i = 0; i < naming->stack->count; i++) {
+	for (size_t i = 0; i < naming->count; i++) {
 		const struct raw_frame *frame = &naming->stack->frames[i];
 		struct remote_span spans[FUNCTION_PROOF_SPANS];
 		struct function_entry *entry;
@@ -206,20 +223,28 @@ static void want_op(struct naming *naming, size_t frame)
 	batch_want(&naming->batch, op_span(naming->layout, opline));
 }
 
+/* Was this function proved in this request, and is it of those that live as long? */
+static bool is_lasting(const struct naming *naming, const struct function_entry *entry)
+{
+	return (entry->flags & FUNCTION_IS_NAMED) && !(entry->flags & FUNCTION_IS_VOLATILE) &&
+	       ((entry->flags & FUNCTION_IS_INTERNAL) || entry->proved_in == naming->cache->request);
+}
+
 /* Proves what was wanted, and wants names and opcodes. */
 static int prove(struct naming *naming)
 {
 	const struct layout *layout = naming->layout;
 
-	for (size_t i = 0; i < naming->stack->count; i++) {
+	for (size_t i = 0; i < naming->count; i++) {
 		struct function_entry *entry = entry_of(naming, i);
-		bool same = false;
+		bool same = false, was_lasting = is_lasting(naming, entry);
 		int r;
 
 		if (entry->flags & FUNCTION_TO_PROVE) {
 			r = function_proof_check(layout, naming->view, entry, &same);
 			if (r == REMOTE_E_FAULT) {
 				*entry = (struct function_entry){.func = entry->func};
+				naming->stale |= was_lasting;
 				continue;
 			}
 			if (r != 0)
@@ -228,6 +253,7 @@ static int prove(struct naming *naming)
 			entry->proved_in = naming->cache->request;
 			entry->run_time_cache = naming->stack->frames[i].run_time_cache;
 			if (!same) {
+				naming->stale |= was_lasting;
 				if (entry->flags & FUNCTION_IS_VOLATILE)
 					naming->cache->new_volatile++;
 				batch_want(&naming->batch, function_text_span(layout, entry->function_name));
@@ -246,7 +272,7 @@ static int prove(struct naming *naming)
 /* The target moved on while functions were read. Are they nevertheless those of the snapshot's frames? */
 static bool outlived(struct naming *naming)
 {
-	for (size_t i = 0; i < naming->stack->count; i++) {
+	for (size_t i = 0; i < naming->count; i++) {
 		const struct function_entry *entry = entry_of(naming, i);
 
 		if (!(entry->flags & (FUNCTION_IS_VOLATILE | FUNCTION_IS_FRESH)) ||
@@ -263,7 +289,7 @@ static bool outlived(struct naming *naming)
 /* Wants the class names of what is new. */
 static int fetch_class_names(struct naming *naming)
 {
-	for (size_t i = 0; i < naming->stack->count; i++) {
+	for (size_t i = 0; i < naming->count; i++) {
 		const struct function_entry *entry = entry_of(naming, i);
 		const uint8_t *name;
 
@@ -374,15 +400,56 @@ static int name_entry(
 	return 0;
 }
 
+/* Where the frame stands, counted from the outer end of those that were joined; for these only. */
+static size_t joined_at(const struct naming *naming, size_t frame)
+{
+	return naming->stack->look_at[frame - naming->stack->count];
+}
+
+static bool is_joined(const struct naming *naming, size_t frame)
+{
+	return frame >= naming->stack->count;
+}
+
+static bool is_outermost(const struct naming *naming, size_t frame)
+{
+	const struct raw_stack *stack = naming->stack;
+
+	if (is_joined(naming, frame))
+		return joined_at(naming, frame) == 0;
+	return stack->whole && stack->joined == 0 && frame + 1 == stack->count;
+}
+
+/* Is the frame that called @frame the next one that is looked at? */
+static bool has_caller(const struct naming *naming, size_t frame)
+{
+	const struct raw_stack *stack = naming->stack;
+
+	if (frame + 1 >= naming->count || (stack->omitted > 0 && frame == stack->omitted_after))
+		return false;
+	return !is_joined(naming, frame) || joined_at(naming, frame + 1) + 1 == joined_at(naming, frame);
+}
+
 /* How the code of frame @frame was included: by the opcode of the frame outside of it. */
 static uint8_t include_kind_of(struct naming *naming, size_t frame)
 {
-	const struct raw_stack *stack = naming->stack;
 	struct op_entry op;
 
-	if (frame + 1 >= stack->count || (stack->omitted > 0 && frame == stack->omitted_after))
+	if (!has_caller(naming, frame))
 		return entry_of(naming, frame)->op_kind; /* not to be seen; what was known holds */
 	return get_op(naming, frame + 1, &op) ? op.include_kind : 0;
+}
+
+/* A script's top level, included and eval()'d code. */
+static bool is_pseudo(const struct function_entry *entry)
+{
+	return !(entry->flags & FUNCTION_IS_INTERNAL) && entry->function_name == 0 && entry->opcodes != 0;
+}
+
+/* A fiber's base (zend_fiber_execute() in Zend/zend_fibers.c). */
+static bool is_fiber_base(const struct function_entry *entry)
+{
+	return (entry->flags & FUNCTION_IS_INTERNAL) && entry->function_name == 0;
 }
 
 static int name_frame(struct naming *naming, size_t index, struct frame *ret_frame)
@@ -390,8 +457,8 @@ static int name_frame(struct naming *naming, size_t index, struct frame *ret_fra
 	struct function_entry *entry = entry_of(naming, index);
 	struct op_entry op;
 
-	if (!(entry->flags & FUNCTION_IS_INTERNAL) && entry->function_name == 0 && entry->opcodes != 0) {
-		bool outermost = naming->stack->whole && index + 1 == naming->stack->count;
+	if (is_pseudo(entry)) {
+		bool outermost = is_outermost(naming, index);
 		uint8_t include_kind = include_kind_of(naming, index);
 
 		if (!(entry->flags & FUNCTION_IS_NAMED) || entry->op_kind != include_kind ||
@@ -421,37 +488,78 @@ static int name_frame(struct naming *naming, size_t index, struct frame *ret_fra
 	return 0;
 }
 
+/* The same, "<unread>" if need be. */
+static int name_frame_anyhow(struct naming *naming, size_t index, struct frame *ret_frame)
+{
+	const struct function_name unread = {.name = UNREAD_NAME, .file = ""};
+	int r = name_frame(naming, index, ret_frame);
+
+	if (r != REMOTE_E_FAULT)
+		return r;
+	*ret_frame = (struct frame){
+		.name_id = naming->names->intern(naming->names->context, &unread), .line_approximate = true};
+	return 0;
+}
+
+/* How long does @named, the frame's name and line, hold? */
+static enum frame_hold hold_of(struct naming *naming, size_t index, const struct frame *named)
+{
+	const struct raw_frame *frame = &naming->stack->frames[index];
+	const struct function_entry *entry = entry_of(naming, index);
+
+	if (!(entry->flags & FUNCTION_IS_NAMED) || is_fiber_base(entry) || is_unwound(naming, frame))
+		return FRAME_PASSES;
+	if (is_pseudo(entry))
+		return FRAME_NEEDS_CALLER;
+	if ((entry->flags & FUNCTION_HAS_VOLATILE_LINES) || named->line_approximate ||
+		function_proof_needed(
+			naming->layout, entry, frame, frame->opline, true, naming->cache->request))
+		return FRAME_NEEDS_LOOK;
+	return FRAME_HOLDS;
+}
+
+/* Names those of the joined frames that got a look, in place. */
+static int name_joined(struct naming *naming, struct named_stack *ret_named)
+{
+	for (size_t i = naming->stack->count; i < naming->count; i++) {
+		size_t at = joined_at(naming, i);
+		struct frame *frame = ret_named->end - 1 - at, now;
+		int r = name_frame_anyhow(naming, i, &now);
+
+		if (r != 0)
+			return r;
+		if (now.name_id == frame->name_id && now.line == frame->line && now.kind == frame->kind &&
+			now.line_approximate == frame->line_approximate)
+			continue;
+		*frame = now;
+		if (at < ret_named->same_outer)
+			ret_named->same_outer = at;
+	}
+	return 0;
+}
+
 static int name_all(struct naming *naming, struct named_stack *ret_named)
 {
 	const struct raw_stack *stack = naming->stack;
+	struct frame *frame = ret_named->end - stack->joined;
+	int r;
 
-	ret_named->count = 0;
 	ret_named->omitted = stack->omitted;
 	ret_named->omitted_after = stack->omitted_after;
-	for (size_t i = 0; i < stack->count; i++) {
-		struct frame *frame = &ret_named->frames[ret_named->count];
-		const struct function_entry *entry = entry_of(naming, i);
-		int r = name_frame(naming, i, frame);
-
-		if (r == REMOTE_E_FAULT) {
-			const struct function_name unread = {.name = UNREAD_NAME, .file = ""};
-
-			*frame = (struct frame){
-				.name_id = naming->names->intern(naming->names->context, &unread),
-				.line_approximate = true};
-			r = 0;
-		}
-		if (r != 0)
-			return r;
-		if ((entry->flags & FUNCTION_IS_INTERNAL) && entry->function_name == 0) {
-			/* A fiber's base (zend_fiber_execute() in Zend/zend_fibers.c). */
+	ret_named->same_outer = stack->joined;
+	r = name_joined(naming, ret_named);
+	for (size_t i = stack->count; r == 0 && i-- > 0;) {
+		r = name_frame_anyhow(naming, i, --frame);
+		ret_named->holds[i] = (uint8_t)hold_of(naming, i, frame);
+		if (is_fiber_base(entry_of(naming, i))) {
 			if (i <= stack->omitted_after && ret_named->omitted_after > 0)
 				ret_named->omitted_after--;
-			continue;
+			frame++;
 		}
-		ret_named->count++;
 	}
-	return 0;
+	ret_named->frames = frame;
+	ret_named->count = (size_t)(ret_named->end - frame);
+	return r;
 }
 
 int function_cache_name(struct function_cache *cache, struct view *view, const struct raw_stack *stack,
@@ -464,6 +572,8 @@ int function_cache_name(struct function_cache *cache, struct view *view, const s
 	naming.layout = cache->layout;
 	naming.view = view;
 	naming.stack = stack;
+	naming.count = stack->count + stack->look_count;
+	naming.stale = false;
 	naming.names = names;
 	naming.batch.view = view;
 	naming.batch.count = 0;
@@ -481,13 +591,15 @@ int function_cache_name(struct function_cache *cache, struct view *view, const s
 	r = look_up(&naming);
 	if (r == -ENOSPC) {
 		function_table_forget(&cache->table, FUNCTION_IS_VOLATILE);
-		if (cache->table.count + stack->count > FUNCTION_CACHE_MAX_ENTRIES)
+		if (cache->table.count + naming.count > FUNCTION_CACHE_MAX_ENTRIES)
 			function_table_clear(&cache->table);
 		naming.batch.count = 0;
 		r = look_up(&naming);
 	}
 	if (r == 0)
 		r = prove(&naming);
+	if (r == 0 && naming.stale && stack->joined > 0)
+		r = FUNCTION_E_STALE;
 	if (r == 0 && view_moved(view) && !outlived(&naming))
 		r = VIEW_E_TORN;
 	if (r == 0)

@@ -11,6 +11,7 @@
 
 #include "symbols/cleanup.h"
 #include "symbols/layout.h"
+#include "reader/outer_frames.h"
 #include "reader/stack.h"
 #include "reader/view.h"
 
@@ -50,12 +51,17 @@ struct frame {
 	enum function_kind kind;
 };
 
-/* A stack with names, leaf first. */
+/* A stack with names. */
 struct named_stack {
-	struct frame *frames;          /* the caller's, room for STACK_MAX_FRAMES */
+	struct frame *end;             /* the caller's: behind the outermost frame; there is room before it */
+	const struct frame *frames;    /* leaf first; the last one lies just before @end */
 	size_t count;                  /* may be less than the raw stack's: a fiber's base is no frame */
 	size_t omitted, omitted_after; /* as in struct raw_stack */
+	size_t same_outer;             /* so many of the outermost stood there already, the same */
+	uint8_t holds[STACK_MAX_FRAMES]; /* enum frame_hold of each frame of the raw stack */
 };
+
+enum { FUNCTION_E_STALE = 80 }; /* a function was replaced that should have outlived its request */
 
 struct function_cache;
 
@@ -69,10 +75,12 @@ DEFINE_CLEANUP(struct function_cache, function_cache_free)
 /* To be called when a new request has begun: what was proved counts as unproved. */
 void function_cache_new_request(struct function_cache *cache);
 
-/* Names all of @stack into @ret_named (whose @frames the caller has set). Reads with at most one call for
+/* Names all of @stack into @ret_named (whose @end the caller has set). Of the frames that it has joined the
+ * names stand before @end already: those that need a look get one. Reads with at most one call for
  * functions not proved yet, one more for their names and lines, one more for the names of their classes;
  * nothing when all is known. These reads go on when the target moves meanwhile, since functions outlive
- * calls; VIEW_E_TORN only where it can't be told whether one did. Also VIEW_E_FULL, REMOTE_E_GONE, negative
- * errno. A frame whose function can't be read is named "<unread>". */
+ * calls; VIEW_E_TORN only where it can't be told whether one did. FUNCTION_E_STALE: the joined frames must
+ * all be named anew. Also VIEW_E_FULL, REMOTE_E_GONE, negative errno. On any error the names of the joined
+ * frames may be gone, too. A frame whose function can't be read is named "<unread>". */
 int function_cache_name(struct function_cache *cache, struct view *view, const struct raw_stack *stack,
 	const struct frame_names *names, struct named_stack *ret_named);

@@ -20,10 +20,13 @@
 #include "reader/remote.h"
 #include "reader/view.h"
 
-/* What the main span reads beyond the last stack: frames that will be pushed until the next sample. */
-#define SPAN_SLACK_BYTES 2048
-/* A stack that got smaller lets the main span shrink by this part of the difference a sample. */
-#define SPAN_SHRINK_DIVISOR 16
+/* What the main span reads beyond the last stack, for frames that will be pushed until the next sample: so
+ * much, and on to the end of the page. Bytes cost little there, and a page of memory 0.3 us (FACTS). */
+#define SPAN_SLACK_BYTES 512
+#define PAGE_BYTES UINT64_C(4096)
+/* A stack that got smaller lets the main span shrink by this part of the difference a sample; one that got
+ * larger, the part of it that is read once grow. */
+#define SPAN_FOLLOW_DIVISOR 16
 /* Pauses that a sample makes for a process that is found between two stacks. Of one of some microseconds the
  * process has nothing: it has not begun to run when this thread is woken again, on the same CPU. */
 #define MAX_PAUSES 4
@@ -40,9 +43,14 @@ struct php_process {
 	struct activity *activity;
 	struct hold hold;
 
-	remote_addr stack_page; /* the main span that the next refresh will read */
+	remote_addr stack_page, stack_page_end; /* the main span that the next refresh will read lies on it */
 	size_t stack_bytes;
+	size_t steady_bytes; /* what of it need not be read twice */
 	struct stack_pages stack_pages;
+
+	struct outer_frames outer;
+	uint32_t names_epoch; /* of the names in it */
+	uint64_t serial;      /* of the last sample that had frames */
 
 	bool between_stacks; /* the last snapshot was, see is_between_stacks() */
 	unsigned pauses;     /* that this sample has made for it */
@@ -52,6 +60,7 @@ struct php_process {
 /* The last two snapshots of the process that this thread is sampling. Scratch memory: nothing of it lives
  * longer than one sample, and one for each of many targets would be 7 MiB for 64. */
 static _Thread_local struct raw_stack stacks[2];
+static _Thread_local struct named_stack named;
 
 static int read_process(
 	void *context, const struct remote_span *spans, size_t span_count, size_t *ret_failed_span)
@@ -119,6 +128,7 @@ void php_process_close(struct php_process *process)
 		request_reader_free(process->requests);
 	function_cache_free(process->functions);
 	stack_pages_deinit(&process->stack_pages);
+	outer_frames_deinit(&process->outer);
 	view_free(process->view);
 	if (process->binary)
 		php_binary_free(process->binary);
@@ -146,20 +156,25 @@ void php_process_set_placement(struct php_process *process, enum placement place
 }
 
 /* Sets the next main span: at once as large as the stack was, and smaller only slowly, since what went deep
- * will go deep again. */
+ * will go deep again. For the same reason its steady part gets smaller at once, and larger slowly. */
 static void predict_stack(struct php_process *process, const struct raw_stack *stack)
 {
 	size_t wanted = stack->used_bytes + SPAN_SLACK_BYTES;
 
 	if (stack->page == 0)
 		return;
-	if (wanted > VIEW_MAX_SPAN_BYTES)
-		wanted = VIEW_MAX_SPAN_BYTES;
+	if (wanted > VIEW_MAX_SPAN_BYTES - PAGE_BYTES)
+		wanted = VIEW_MAX_SPAN_BYTES - PAGE_BYTES;
 	if (stack->page != process->stack_page || wanted > process->stack_bytes)
 		process->stack_bytes = wanted;
 	else
-		process->stack_bytes -= (process->stack_bytes - wanted) / SPAN_SHRINK_DIVISOR;
+		process->stack_bytes -= (process->stack_bytes - wanted) / SPAN_FOLLOW_DIVISOR;
+	if (stack->page != process->stack_page || stack->steady_bytes < process->steady_bytes)
+		process->steady_bytes = stack->steady_bytes;
+	else if (stack->whole)
+		process->steady_bytes += (stack->steady_bytes - process->steady_bytes) / SPAN_FOLLOW_DIVISOR;
 	process->stack_page = stack->page;
+	process->stack_page_end = stack->page_end;
 }
 
 /* Is the result of a part worth another snapshot? Memory that makes no sense may have been caught in motion.
@@ -177,24 +192,46 @@ static int answer_of(int r)
 	return may_pass(r) || r == VIEW_E_FULL ? PHP_PROCESS_E_UNREADABLE : r;
 }
 
-static int read_request(struct php_process *process, struct php_sample *sample)
+/* Makes @stack independent of what is remembered, which is in doubt. */
+static void forget_outer(struct php_process *process, struct raw_stack *stack)
+{
+	outer_frames_unjoin(&process->outer, stack);
+	outer_frames_forget(&process->outer);
+}
+
+static int read_request(struct php_process *process, struct raw_stack *stack, struct php_sample *sample)
 {
 	bool is_new = false;
 	int r = request_read(process->requests, process->view, &sample->request, &is_new);
 
-	if (r == 0 && is_new)
+	if (r == 0 && is_new) {
 		function_cache_new_request(process->functions);
+		forget_outer(process, stack);
+	}
 	return r;
 }
 
-static int name_frames(struct php_process *process, const struct raw_stack *stack, struct php_sample *sample)
+/* Names @stack and what of it is remembered. */
+static int name_frames(struct php_process *process, struct raw_stack *stack, struct php_sample *sample)
 {
-	struct named_stack named = {.frames = sample->frames};
-	int r = function_cache_name(process->functions, process->view, stack, process->names, &named);
+	int r = FUNCTION_E_STALE;
 
+	for (unsigned attempt = 0; r == FUNCTION_E_STALE && attempt < 2; attempt++) {
+		if (attempt > 0)
+			forget_outer(process, stack);
+		named.end = outer_frames_names_end(&process->outer, stack->count + stack->joined);
+		if (!named.end)
+			return -ENOMEM;
+		r = function_cache_name(process->functions, process->view, stack, process->names, &named);
+	}
 	if (r != 0)
 		return r;
+	outer_frames_remember(&process->outer, stack, named.holds);
+	sample->frames = named.frames;
 	sample->count = named.count;
+	sample->same_outer = named.same_outer;
+	sample->since = process->serial;
+	sample->serial = ++process->serial;
 	sample->omitted = named.omitted;
 	sample->omitted_after = named.omitted_after;
 	sample->omitted_at_least = stack->omitted_at_least;
@@ -208,7 +245,8 @@ static int name_frames(struct php_process *process, const struct raw_stack *stac
  * its frames in all versions). */
 static bool begins_with_a_call_from_c(const struct raw_stack *stack, const struct layout *layout)
 {
-	return stack->count == 0 || (stack->frames[stack->count - 1].call_info & layout->ZEND_CALL_TOP);
+	return stack->count == 0 || stack->joined > 0 ||
+	       (stack->frames[stack->count - 1].call_info & layout->ZEND_CALL_TOP);
 }
 
 /* Is PHP between two stacks? A generator is put on before it is linked to who asks for its next value
@@ -218,42 +256,73 @@ static bool begins_with_a_call_from_c(const struct raw_stack *stack, const struc
 static bool is_between_stacks(const struct raw_stack *stack, const struct layout *layout)
 {
 	return !begins_with_a_call_from_c(stack, layout) ||
-	       (stack->count > 0 && stack->frames[stack->count - 1].generator);
+	       (stack->count > 0 && stack->joined == 0 && stack->frames[stack->count - 1].generator);
 }
 
-/* One snapshot into stacks[@which]: 0, PHP_PROCESS_E_IDLE, or what a part said. */
-static int take_snapshot(struct php_process *process, unsigned which, struct php_sample *sample)
+static int refresh_view(struct php_process *process)
+{
+	remote_addr page = process->stack_page;
+	remote_addr end = (page + process->stack_bytes + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+	remote_addr again = (page + process->steady_bytes) & ~(PAGE_BYTES - 1);
+
+	/* Nobody says that there is anything behind it. */
+	if (end > process->stack_page_end &&
+		process->stack_page_end >= page + process->stack_bytes - SPAN_SLACK_BYTES)
+		end = process->stack_page_end;
+	if (page == 0)
+		return view_refresh(process->view, 0, 0, 0);
+	if (process->stack_torn)
+		return view_refresh_again(process->view, page, end - page);
+	return view_refresh(process->view, page, end - page, again > page ? end - again : end - page);
+}
+
+/* The stack of this moment, into @stack: what view_refresh() and stack_walk() say. */
+static int read_stack(struct php_process *process, bool first, struct raw_stack *stack)
 {
 	const struct layout *layout = process->binary->layout;
-	struct raw_stack *stack = &stacks[which];
-	int refreshed, walked, r;
+	int refreshed, walked;
 
 	stack->whole = false;
-	refreshed = process->stack_torn
-			    ? view_refresh_again(process->view, process->stack_page, process->stack_bytes)
-			    : view_refresh(process->view, process->stack_page, process->stack_bytes);
+	refreshed = refresh_view(process);
 	process->stack_torn = process->between_stacks = false;
 	if (refreshed != 0 && refreshed != VIEW_E_TORN)
 		return refreshed;
-	walked = stack_walk(process->view, layout, &process->stack_pages, stack);
+	first = first && refreshed == 0;
+	if (first)
+		outer_frames_verify(&process->outer, process->view, layout);
+	walked = stack_walk(
+		process->view, layout, &process->stack_pages, first ? &process->outer : NULL, stack);
 	predict_stack(process, stack);
-	process->stack_torn = refreshed == VIEW_E_TORN || walked == VIEW_E_TORN;
-	if (refreshed != 0)
-		return refreshed;
-	if (walked != 0 && walked != STACK_E_IDLE)
-		return walked;
-	process->between_stacks = walked == 0 && is_between_stacks(stack, layout);
+	process->between_stacks = refreshed == 0 && walked == 0 && is_between_stacks(stack, layout);
 	/* A generator with nobody outside of it after all: one that is destroyed as its request ends. */
 	if (process->between_stacks &&
 		(!begins_with_a_call_from_c(stack, layout) || process->pauses < MAX_PAUSES)) {
-		process->stack_torn = true;
 		stack->whole = false;
-		return VIEW_E_TORN;
+		walked = VIEW_E_TORN;
 	}
+	process->stack_torn = refreshed == VIEW_E_TORN || walked == VIEW_E_TORN;
+	if (process->stack_torn)
+		outer_frames_unjoin(&process->outer, stack);
+	return refreshed != 0 ? refreshed : walked;
+}
 
-	r = read_request(process, sample);
+/* One snapshot into stacks[@which]: 0, PHP_PROCESS_E_IDLE, or what a part said. @first: of this sample. */
+static int take_snapshot(struct php_process *process, unsigned which, bool first, struct php_sample *sample)
+{
+	struct raw_stack *stack = &stacks[which];
+	int walked = read_stack(process, first, stack), r;
+
+	if (walked == STACK_E_UNVOUCHED) {
+		process->steady_bytes = 0;
+		walked = read_stack(process, first, stack);
+	}
+	if (walked != 0 && walked != STACK_E_IDLE)
+		return walked;
+	r = read_request(process, stack, sample);
 	if (r == 0 && walked == 0)
 		r = name_frames(process, stack, sample);
+	if (r != 0)
+		forget_outer(process, stack);
 	if (r == 0 && walked == STACK_E_IDLE)
 		r = PHP_PROCESS_E_IDLE;
 	return r;
@@ -263,6 +332,14 @@ static int take_snapshot(struct php_process *process, unsigned which, struct php
 static size_t outer_frames(const struct raw_stack *stack)
 {
 	return stack->omitted > 0 ? stack->count - stack->omitted_after - 1 : stack->count;
+}
+
+static void keep_outermost(struct raw_stack *stack, size_t count)
+{
+	memmove(stack->frames, stack->frames + stack->count - count, count * sizeof(stack->frames[0]));
+	stack->count = count;
+	stack->omitted = stack->omitted_after = 0;
+	stack->omitted_at_least = false;
 }
 
 /* Leaves in @newer what it and @older agree on, from the outer end inwards. A frame that stayed where it is
@@ -282,35 +359,42 @@ static void keep_agreed(struct raw_stack *newer, const struct raw_stack *older)
 			break;
 		agreed++;
 	}
-	memmove(newer->frames, newer->frames + newer->count - agreed, agreed * sizeof(newer->frames[0]));
-	newer->count = agreed;
-	newer->omitted = newer->omitted_after = 0;
-	newer->omitted_at_least = false;
+	keep_outermost(newer, agreed);
+}
+
+/* Does a snapshot that was torn show where the stack begins? */
+static bool is_usable(const struct raw_stack *stack, const struct layout *layout)
+{
+	return stack->whole && !is_between_stacks(stack, layout);
 }
 
 /* The sample of a process that moved in every snapshot. */
 static int sample_torn(struct php_process *process, unsigned last, struct php_sample *sample)
 {
+	const struct layout *layout = process->binary->layout;
 	struct raw_stack *stack = &stacks[last];
 	int r;
 
-	sample->count = sample->omitted = sample->omitted_after = 0;
-	sample->omitted_at_least = false;
+	if (is_usable(&stacks[0], layout) && is_usable(&stacks[1], layout))
+		keep_agreed(stack, &stacks[!last]);
+	else
+		keep_outermost(stack, 0);
 	/* What is read from here on was there before the target moved and still is: frames that did not
 	 * return, functions that they run. */
-	r = view_refresh(process->view, 0, 0);
+	r = view_refresh(process->view, 0, 0, 0);
 	if (r != 0 && r != VIEW_E_TORN)
 		return r;
 	view_allow_lasting(process->view);
-	r = read_request(process, sample);
+	r = read_request(process, stack, sample);
 	if (r != 0)
 		return r;
-	for (unsigned i = 0; i < 2; i++)
-		if (!stacks[i].whole || is_between_stacks(&stacks[i], process->binary->layout))
-			return PHP_PROCESS_E_TORN;
-	keep_agreed(stack, &stacks[!last]);
 	r = name_frames(process, stack, sample);
-	return r == 0 || may_pass(r) ? PHP_PROCESS_E_TORN : r;
+	if (may_pass(r)) {
+		keep_outermost(stack, 0);
+		r = name_frames(process, stack, sample);
+	}
+	outer_frames_forget(&process->outer); /* the innermost of these may have called somebody */
+	return r == 0 ? PHP_PROCESS_E_TORN : r;
 }
 
 /* Sees to it that the process does not run while it is read: by being where it would run, or by stopping it.
@@ -354,10 +438,13 @@ static int sample_in_motion(struct php_process *process, struct php_sample *ret_
 	process->stack_torn = false;
 	process->pauses = 0;
 	stacks[0].whole = stacks[1].whole = false;
+	if (process->names_epoch != process->names->epoch)
+		outer_frames_forget(&process->outer);
+	process->names_epoch = process->names->epoch;
 	for (unsigned attempt = 0; attempt <= PHP_PROCESS_MAX_RETRIES; attempt++) {
 		ret_sample->retries = attempt;
 		last = attempt % 2;
-		r = take_snapshot(process, last, ret_sample);
+		r = take_snapshot(process, last, attempt == 0, ret_sample);
 		moved = moved || r == VIEW_E_TORN;
 		if (!may_pass(r) || view_cost_bytes(process->view) - cost_before > PHP_PROCESS_MAX_COST_BYTES)
 			break;
@@ -390,7 +477,7 @@ int php_process_counters(struct php_process *process, struct counters *ret_count
 	int r;
 
 	for (unsigned attempt = 0; attempt <= PHP_PROCESS_MAX_RETRIES; attempt++) {
-		r = view_refresh(process->view, 0, 0);
+		r = view_refresh(process->view, 0, 0, 0);
 		if (r == 0)
 			r = counters_read(process->binary, process->view, ret_counters);
 		if (r != VIEW_E_TORN)

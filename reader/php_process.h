@@ -32,8 +32,12 @@ enum {
 };
 
 struct php_sample {
-	struct frame frames[STACK_MAX_FRAMES]; /* leaf first */
+	const struct frame *frames; /* leaf first; the process's, valid until its next sample */
 	size_t count;
+	/* So many of the outermost frames are those of its sample number @since, without a gap. @serial: the
+	 * number of this one. Samples that have frames are numbered, each process's from 1. */
+	size_t same_outer;
+	uint64_t since, serial;
 	size_t omitted, omitted_after; /* see struct raw_stack */
 	bool omitted_at_least;
 	unsigned retries; /* snapshots taken beyond the first */

@@ -16,8 +16,10 @@
  */
 #include "reader/stack.h"
 
+#include "reader/copies.h"
 #include "reader/delegation.h"
 #include "reader/load.h"
+#include "reader/outer_frames.h"
 
 /* Zend/zend_alloc.h, ZEND_MM_CHUNK_SIZE (all versions): what a VM stack page lies in. */
 #define MM_CHUNK_BYTES (UINT64_C(2) << 20)
@@ -40,8 +42,11 @@ struct walk {
 	size_t seen;        /* frames so far, kept or not, but not those that were left out with the middle */
 	size_t inner;       /* how many of them are kept in order; the rest is a ring */
 	remote_addr inside; /* the frame walked last */
-	remote_addr stopped_at; /* the one that was too many */
-	bool torn;              /* the copies don't fit each other */
+	remote_addr stopped_at;           /* the one that was too many */
+	const struct outer_frames *outer; /* NULL: none */
+	size_t joinable;                  /* of the verified ones, those that may still be met */
+
+	struct copies copies;
 
 	remote_addr page, top; /* the page the walk has come to: where it starts, where its use ends */
 	const uint8_t *data;   /* what was read of it, from its start on */
@@ -234,6 +239,7 @@ static void decode(
 
 	*ret_frame = (struct raw_frame){
 		.execute_data = addr,
+		.prev = load_u64(bytes + layout->ex_prev_execute_data),
 		.func = load_u64(bytes + layout->ex_func),
 		.opline = load_u64(bytes + layout->ex_opline),
 		.run_time_cache = load_u64(bytes + layout->ex_run_time_cache),
@@ -243,23 +249,24 @@ static void decode(
 	};
 }
 
-/* Was this frame another one when the stack was copied for the second time? A caller's opline stands still,
- * too. */
-static bool changed(const struct walk *walk, remote_addr addr, bool caller)
+/* Is the frame at @addr one of those that are known and verified? Then so is all outside of it. On their page
+ * the chain goes to lower addresses only; should it not, none of them is met, and all are walked. */
+static bool join(struct walk *walk, remote_addr addr)
 {
-	const struct layout *layout = walk->layout;
+	const struct outer_frames *outer = walk->outer;
 
-	return view_main_changed(walk->view, addr + layout->ex_func,
-		       layout->ex_prev_execute_data + sizeof(uint64_t) - layout->ex_func) ||
-	       (caller && view_main_changed(walk->view, addr + layout->ex_opline, sizeof(uint64_t)));
-}
-
-/* The same guard before and behind a copy does not say that nothing moved: a function that returned and one
- * that was called in its place leave the same words. Only frames that are the same in both copies are
- * believed. */
-static void compare_copies(struct walk *walk, remote_addr addr, bool caller)
-{
-	walk->torn |= changed(walk, addr, caller);
+	while (walk->joinable > 0 && outer_frame_addr(outer, walk->joinable - 1) > addr)
+		walk->joinable--;
+	/* The innermost frame is never joined: it has called nobody, they all have. */
+	if (walk->seen == 0 || walk->joinable == 0 || outer_frame_addr(outer, walk->joinable - 1) != addr ||
+		walk->seen + walk->joinable > STACK_MAX_FRAMES)
+		return false;
+	for (size_t i = walk->joinable; i-- > 0 && copies_go_on(&walk->copies);)
+		copies_compare(&walk->copies, outer_frame_addr(outer, i), true);
+	walk->stack->count = walk->seen;
+	outer_frames_join(outer, walk->joinable, walk->stack);
+	walk->stack->whole = true;
+	return true;
 }
 
 /* A frame without a function: a stand-in for delegating generators, whose frames take its place, or a dummy
@@ -294,13 +301,19 @@ static int take_frame(struct walk *walk, remote_addr addr, const uint8_t *bytes)
 	struct raw_frame frame;
 
 	decode(walk->layout, addr, bytes, &frame);
-	compare_copies(walk, addr, walk->inside != 0);
+	copies_compare(&walk->copies, addr, walk->inside != 0);
 	if (frame.func == 0)
 		return step_over(walk, &frame, walk->inside);
 	if (!plausible_address(frame.func))
 		return STACK_E_CORRUPT;
 	keep_frame(walk, &frame);
 	return 0;
+}
+
+/* What to say of a chain that was walked to its end. */
+static int verdict(const struct walk *walk)
+{
+	return walk->copies.torn ? VIEW_E_TORN : walk->copies.too_short ? STACK_E_UNVOUCHED : 0;
 }
 
 static int walk_chain(struct walk *walk, remote_addr addr)
@@ -319,6 +332,8 @@ static int walk_chain(struct walk *walk, remote_addr addr)
 			hare_mark = addr;
 			until_mark *= 2;
 		}
+		if (walk->joinable > 0 && join(walk, addr))
+			return verdict(walk);
 
 		r = steps > STACK_MAX_WALK ? WALK_TOO_DEEP : frame_at(walk, addr, &bytes);
 		if (r == 0)
@@ -331,7 +346,7 @@ static int walk_chain(struct walk *walk, remote_addr addr)
 		addr = load_u64(bytes + walk->layout->ex_prev_execute_data);
 	}
 	walk->stack->whole = true;
-	return walk->torn || !view_stood_still(walk->view) ? VIEW_E_TORN : 0;
+	return verdict(walk);
 }
 
 /* Goes on at the outer end of a stack that is too deep. */
@@ -380,6 +395,7 @@ static void enter_first_page(struct walk *walk, const uint8_t *guard)
 		return;
 	}
 	walk->stack->page = walk->page;
+	walk->stack->page_end = load_u64(guard + layout->eg_vm_stack_end - layout->eg_vm_stack_top);
 	walk->stack->used_bytes = walk->top - walk->page;
 	if (walk->top - walk->page <= walk->page_bytes &&
 		!view_has(walk->view, walk->page, walk->top - walk->page))
@@ -392,13 +408,16 @@ static void enter_first_page(struct walk *walk, const uint8_t *guard)
 }
 
 int stack_walk(struct view *view, const struct layout *layout, struct stack_pages *pages,
-	struct raw_stack *ret_stack)
+	const struct outer_frames *outer, struct raw_stack *ret_stack)
 {
 	const uint8_t *guard = view_guard(view);
 	struct walk walk = {
 		.view = view,
 		.layout = layout,
 		.known_pages = pages,
+		.outer = outer,
+		.joinable = outer ? outer->verified : 0,
+		.copies = {.main = view_main(view), .layout = layout},
 		.stack = ret_stack,
 		.inner = HALF,
 		.window_bytes = WINDOW_MIN_BYTES,
@@ -408,7 +427,8 @@ int stack_walk(struct view *view, const struct layout *layout, struct stack_page
 
 	ret_stack->count = ret_stack->omitted = ret_stack->omitted_after = 0;
 	ret_stack->omitted_at_least = false;
-	ret_stack->page = ret_stack->used_bytes = 0;
+	ret_stack->page = ret_stack->used_bytes = ret_stack->steady_bytes = 0;
+	ret_stack->joined = ret_stack->look_count = 0;
 	ret_stack->whole = false;
 	if (current == 0)
 		return STACK_E_IDLE;
@@ -418,6 +438,7 @@ int stack_walk(struct view *view, const struct layout *layout, struct stack_page
 	if (r == WALK_TOO_DEEP)
 		r = walk.seen > 0 ? walk_outer_end(&walk) : STACK_E_CORRUPT;
 	finish(&walk);
+	ret_stack->steady_bytes = walk.copies.steady_bytes;
 	pages->deep = ret_stack->omitted_at_least;
 	return r;
 }

@@ -28,10 +28,13 @@ enum {
 	STACK_E_IDLE = 32, /* current_execute_data is 0 */
 	STACK_E_CORRUPT, /* a cycle, an address outside user space, misaligned: what was walked so far is kept
 			  */
+	STACK_E_UNVOUCHED, /* too little of the main span was read twice: it is to be read again, all of it
+			    * twice */
 };
 
 struct raw_frame {
 	remote_addr execute_data;
+	remote_addr prev; /* prev_execute_data */
 	remote_addr func; /* zend_function; never 0 (frames without are stepped over) */
 	remote_addr opline;
 	remote_addr run_time_cache;
@@ -47,15 +50,23 @@ struct raw_stack {
 	size_t omitted_after; /* index in frames[] behind which they are left out; the last one: the outer end
 				 could not be reached */
 	bool omitted_at_least; /* there are more of them: too many to be walked */
-	size_t used_bytes;     /* of the innermost VM stack page: what to predict next time */
-	bool whole;            /* the outer end was reached */
-	remote_addr page;      /* EG(vm_stack): where the innermost page starts */
+	size_t joined;     /* the outermost frames, which are not in frames[] but in struct outer_frames */
+	size_t look_count; /* and those of them that need a look: behind the others in frames[] */
+	uint16_t look_at[STACK_MAX_FRAMES]; /* where these stand, counted from the outer end; inner ones first
+					     */
+	size_t used_bytes;                  /* of the innermost VM stack page: what to predict next time */
+	size_t steady_bytes;                /* of those the part that need not be read twice */
+	bool whole;                         /* the outer end was reached */
+	remote_addr page;                   /* EG(vm_stack): where the innermost page starts */
+	remote_addr page_end;               /* EG(vm_stack_end) */
 };
 
-/* Walks from EG(current_execute_data) as @view's guard words have it. @pages is the target's. A stack too
- * deep to be walked is no error: it has its two ends, or at least the inner one. 0, STACK_E_*, VIEW_E_TORN
- * (also if the frames are not the same in both copies of the main span), REMOTE_E_*, negative errno. On any
- * but 0 and STACK_E_IDLE,
+struct outer_frames;
+
+/* Walks from EG(current_execute_data) as @view's guard words have it. @pages is the target's. What @outer
+ * (NULL: nothing) has verified in this view is not walked but joined. A stack too deep to be walked is no
+ * error: it has its two ends, or at least the inner one. 0, STACK_E_*, VIEW_E_TORN (also if the frames are
+ * not the same in both copies of the main span), REMOTE_E_*, negative errno. On any but 0 and STACK_E_IDLE,
  * @ret_stack holds the frames that were reached. */
 int stack_walk(struct view *view, const struct layout *layout, struct stack_pages *pages,
-	struct raw_stack *ret_stack);
+	const struct outer_frames *outer, struct raw_stack *ret_stack);

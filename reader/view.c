@@ -20,9 +20,7 @@
 #include "reader/arena.h"
 #include "reader/loaded.h"
 #include "reader/prediction.h"
-
-/* Four guards and the main span twice. */
-#define FIXED_SPANS 6
+#include "reader/view_plan.h"
 
 struct view {
 	view_read_fn read;
@@ -31,19 +29,13 @@ struct view {
 	remote_addr guard_addr;
 	size_t guard_bytes;
 	uint8_t guard[VIEW_MAX_GUARD_BYTES] __attribute__((aligned(8)));
-	uint8_t guard_again[VIEW_MAX_GUARD_BYTES], guard_still[VIEW_MAX_GUARD_BYTES],
-		guard_last[VIEW_MAX_GUARD_BYTES];
+	uint8_t guard_last[VIEW_MAX_GUARD_BYTES];
 	bool moved;         /* the guard changed within this instant */
 	bool allow_lasting; /* what is looked at need not belong to the instant */
 	int broken;         /* why nothing more is read in this instant; 0 */
 	int error;
 
-	remote_addr main_addr;
-	size_t main_bytes;
-	const uint8_t *main;
-	remote_addr again_addr; /* the part of the main span that was read twice */
-	size_t again_bytes;
-	const uint8_t *again;
+	struct view_main main;
 
 	struct loaded loaded;
 	struct remote_span faults[VIEW_MAX_FAULTS]; /* known unreadable in this instant */
@@ -92,8 +84,8 @@ static struct remote_span widened(remote_addr addr, size_t bytes)
 
 static bool in_main(const struct view *view, remote_addr addr, size_t bytes)
 {
-	return addr >= view->main_addr && bytes <= view->main_bytes &&
-	       addr - view->main_addr <= view->main_bytes - bytes;
+	return addr >= view->main.addr && bytes <= view->main.bytes &&
+	       addr - view->main.addr <= view->main.bytes - bytes;
 }
 
 static bool in_guard(const struct view *view, remote_addr addr, size_t bytes)
@@ -106,22 +98,13 @@ static bool in_guard(const struct view *view, remote_addr addr, size_t bytes)
 static const void *look_up(const struct view *view, remote_addr addr, size_t bytes)
 {
 	if (in_main(view, addr, bytes))
-		return view->main + (addr - view->main_addr);
+		return view->main.first + (addr - view->main.addr);
 	return loaded_find(&view->loaded, addr, bytes, view->moved && !view->allow_lasting);
 }
 
-bool view_main_changed(const struct view *view, remote_addr addr, size_t bytes)
+const struct view_main *view_main(const struct view *view)
 {
-	if (addr < view->again_addr || bytes > view->again_bytes ||
-		addr - view->again_addr > view->again_bytes - bytes)
-		return false;
-	return memcmp(view->main + (addr - view->main_addr), view->again + (addr - view->again_addr),
-		       bytes) != 0;
-}
-
-bool view_stood_still(const struct view *view)
-{
-	return view->again_bytes > 0 && memcmp(view->guard, view->guard_still, view->guard_bytes) == 0;
+	return &view->main;
 }
 
 bool view_has(const struct view *view, remote_addr addr, size_t bytes)
@@ -138,88 +121,26 @@ static int read_spans(
 	return view->read(view->context, spans, count, ret_failed_span);
 }
 
-/* The vectors of one refresh. */
-struct plan {
-	struct remote_span spans[2 * PREDICTION_MAX_SPANS + FIXED_SPANS];
-	size_t count;
-	size_t exact, exact_end; /* which of them are exact predicted spans */
-	size_t lasting;          /* from here to the last guard are lasting ones */
-};
-
-static void plan_add(struct plan *plan, remote_addr addr, void *into, size_t bytes)
-{
-	plan->spans[plan->count++] = (struct remote_span){addr, into, bytes};
-}
-
-static void plan_predicted(struct plan *plan, const struct view *view, const struct prediction *prediction)
-{
-	for (size_t i = 0; i < prediction->count; i++)
-		if (!in_main(view, prediction->spans[i].addr, prediction->spans[i].bytes))
-			plan_add(plan, prediction->spans[i].addr, NULL, prediction->spans[i].bytes);
-}
-
-static void make_plan(struct plan *plan, struct view *view, bool with_lasting)
-{
-	plan->count = 0;
-	plan_add(plan, view->guard_addr, view->guard, view->guard_bytes);
-	if (view->main_bytes > 0)
-		plan_add(plan, view->main_addr, NULL, view->main_bytes);
-	plan->exact = plan->count;
-	plan_predicted(plan, view, &view->exact);
-	plan->exact_end = plan->count;
-	plan_add(plan, view->guard_addr, view->guard_again, view->guard_bytes);
-	if (view->main_bytes > 0) {
-		plan_add(plan, view->again_addr, NULL, view->again_bytes);
-		plan_add(plan, view->guard_addr, view->guard_still, view->guard_bytes);
-	}
-	plan->lasting = plan->count;
-	if (with_lasting)
-		plan_predicted(plan, view, &view->lasting);
-	plan_add(plan, view->guard_addr, view->guard_last, view->guard_bytes);
-}
-
-/* Gives every span that has no place yet one in the arena. */
-static int place(struct plan *plan, struct arena *arena, bool reset)
-{
-	size_t needed = 0;
-	uint8_t *into;
-
-	for (size_t i = 0; i < plan->count; i++)
-		needed += plan->spans[i].into ? 0 : plan->spans[i].bytes;
-	if (reset && arena_reset(arena, needed) < 0)
-		return -ENOMEM;
-	into = arena_take(arena, needed);
-	if (!into)
-		return -ENOMEM;
-	for (size_t i = 0; i < plan->count; i++) {
-		if (plan->spans[i].into)
-			continue;
-		plan->spans[i].into = into;
-		into += plan->spans[i].bytes;
-	}
-	return 0;
-}
-
 /* Forgets the span that could not be read. False: it was a guard, without which there is nothing. */
-static bool drop_span(struct view *view, const struct plan *plan, size_t failed)
+static bool drop_span(struct view *view, const struct view_plan *plan, size_t failed)
 {
 	remote_addr addr = plan->spans[failed].addr;
 
 	if (addr == view->guard_addr)
 		return false;
-	if (failed >= plan->lasting)
+	if (failed >= plan->lasting && failed < plan->lasting_end)
 		prediction_drop(&view->lasting, addr);
-	else if (failed >= plan->exact && failed < plan->exact_end)
+	else if ((failed >= plan->exact && failed < plan->exact_end) || failed == plan->second_guard)
 		prediction_drop(&view->exact, addr);
 	else
-		view->main_bytes = view->again_bytes = 0;
+		view->main = (struct view_main){0};
 	return true;
 }
 
-static int read_plan(struct view *view, struct plan *plan, bool reset)
+static int read_plan(struct view *view, struct view_plan *plan, bool reset)
 {
 	size_t failed = 0;
-	int r = place(plan, &view->arena, reset);
+	int r = view_plan_place(plan, &view->main, &view->arena, reset);
 
 	if (r == 0)
 		r = read_spans(view, plan->spans, plan->count, &failed);
@@ -228,32 +149,67 @@ static int read_plan(struct view *view, struct plan *plan, bool reset)
 	return r;
 }
 
-static int note_loaded(struct view *view, const struct plan *plan)
+static int note_loaded(struct view *view, const struct view_plan *plan)
 {
+	const struct remote_span *guard = &plan->spans[plan->second_guard];
 	int r = loaded_add(&view->loaded, view->guard_addr, view->guard_bytes, view->guard, true);
 
-	if (view->main_bytes > 0) {
-		view->main = plan->spans[plan->exact - 1].into;
-		view->again = plan->spans[plan->exact_end + 1].into;
+	if (view->main.bytes > 0) {
+		view->main.first = (const uint8_t *)plan->spans[plan->main].into -
+				   (view->main.again_addr - view->main.addr);
+		view->main.again = plan->spans[plan->again].into;
 	}
-	for (size_t i = plan->exact; i < plan->count - 1 && r == 0; i++)
-		if (i < plan->exact_end || i >= plan->lasting)
-			r = loaded_add(&view->loaded, plan->spans[i].addr, plan->spans[i].bytes,
-				plan->spans[i].into, i < plan->exact_end);
+	for (size_t i = plan->exact; i < plan->exact_end && r == 0; i++)
+		r = loaded_add(
+			&view->loaded, plan->spans[i].addr, plan->spans[i].bytes, plan->spans[i].into, true);
+	if (r == 0 && guard->addr != view->guard_addr)
+		r = loaded_add(&view->loaded, guard->addr, view->guard_addr - guard->addr, guard->into, true);
+	for (size_t i = plan->lasting; i < plan->lasting_end && r == 0; i++)
+		r = loaded_add(
+			&view->loaded, plan->spans[i].addr, plan->spans[i].bytes, plan->spans[i].into, false);
 	return r;
 }
 
-static int refresh(struct view *view, remote_addr main_addr, size_t main_bytes, bool again)
+static bool is_guard(const struct view *view, const uint8_t *guard)
 {
-	struct remote_span main = widened(main_addr, main_bytes);
-	struct plan plan;
+	return memcmp(view->guard, guard, view->guard_bytes) == 0;
+}
+
+/* Sets what is to be read as main span, and of it twice. */
+static void set_main(struct view *view, remote_addr addr, size_t bytes, size_t again_bytes)
+{
+	struct remote_span span = widened(addr, bytes);
+	remote_addr again;
+
+	view->main = (struct view_main){0};
+	if (bytes == 0 || span.bytes > VIEW_MAX_SPAN_BYTES)
+		return;
+	if (again_bytes > VIEW_MAX_REREAD_BYTES)
+		again_bytes = VIEW_MAX_REREAD_BYTES;
+	again = again_bytes < span.bytes ? (span.addr + span.bytes - again_bytes) & ~(remote_addr)7
+					 : span.addr;
+	view->main = (struct view_main){
+		.addr = span.addr,
+		.bytes = span.bytes,
+		.again_addr = again,
+		.again_bytes = span.addr + span.bytes - again,
+	};
+}
+
+static int refresh(struct view *view, bool again)
+{
+	const struct view_plan_parts parts = {
+		.guard_addr = view->guard_addr,
+		.guard_bytes = view->guard_bytes,
+		.guard = view->guard,
+		.guard_last = view->guard_last,
+		.main = &view->main,
+		.exact = &view->exact,
+		.lasting = again ? NULL : &view->lasting,
+	};
+	struct view_plan plan;
 	int r = -EAGAIN;
 
-	view->main_addr = main.addr;
-	view->main_bytes = main_bytes > 0 && main.bytes <= VIEW_MAX_SPAN_BYTES ? main.bytes : 0;
-	view->again_bytes =
-		view->main_bytes < VIEW_MAX_REREAD_BYTES ? view->main_bytes : VIEW_MAX_REREAD_BYTES;
-	view->again_addr = view->main_addr + view->main_bytes - view->again_bytes;
 	view->fault_count = 0;
 	view->follow_up_bytes = 0;
 	view->follow_ups = 0;
@@ -264,38 +220,43 @@ static int refresh(struct view *view, remote_addr main_addr, size_t main_bytes, 
 		if (attempt == VIEW_MAX_FAULTS) { /* much has been unmapped: start afresh */
 			prediction_clear(&view->exact);
 			prediction_clear(&view->lasting);
-			view->main_bytes = view->again_bytes = 0;
+			view->main = (struct view_main){0};
 		}
-		make_plan(&plan, view, !again);
+		view_plan_make(&plan, &parts);
 		r = read_plan(view, &plan, !again);
 	}
 	if (r == 0)
 		r = note_loaded(view, &plan);
 	if (r != 0) {
 		loaded_clear(&view->loaded);
-		view->main_bytes = view->again_bytes = 0;
+		view->main = (struct view_main){0};
 	} else {
-		bool torn = memcmp(view->guard, view->guard_again, view->guard_bytes) != 0;
+		const struct remote_span *second = &plan.spans[plan.second_guard];
+		bool torn =
+			!is_guard(view, (const uint8_t *)second->into + (view->guard_addr - second->addr));
 
-		view->moved = again || torn || memcmp(view->guard, view->guard_last, view->guard_bytes) != 0;
+		view->moved = again || torn ||
+			      (plan.lasting_end > plan.lasting && !is_guard(view, view->guard_last));
 		r = torn ? VIEW_E_TORN : 0;
 	}
 	view->broken = r;
 	return r;
 }
 
-int view_refresh(struct view *view, remote_addr main_addr, size_t main_bytes)
+int view_refresh(struct view *view, remote_addr main_addr, size_t main_bytes, size_t again_bytes)
 {
 	prediction_tick(&view->exact);
 	prediction_tick(&view->lasting);
 	loaded_clear(&view->loaded);
-	return refresh(view, main_addr, main_bytes, false);
+	set_main(view, main_addr, main_bytes, again_bytes);
+	return refresh(view, false);
 }
 
 int view_refresh_again(struct view *view, remote_addr main_addr, size_t main_bytes)
 {
 	loaded_keep_lasting(&view->loaded);
-	return refresh(view, main_addr, main_bytes, true);
+	set_main(view, main_addr, main_bytes, VIEW_MAX_REREAD_BYTES);
+	return refresh(view, true);
 }
 
 void view_allow_lasting(struct view *view)

@@ -27,7 +27,7 @@
 #define VIEW_SPAN_COST_BYTES (2u << 10)
 /* Spans of one view_refresh() or view_prefetch() that are found unreadable before the rest is given up. */
 #define VIEW_MAX_FAULTS 16
-/* How much of the main span's end is read a second time, see view_main_changed(). */
+/* How much of the main span's end is read a second time at most. */
 #define VIEW_MAX_REREAD_BYTES (64u << 10)
 
 struct view;
@@ -45,16 +45,30 @@ enum {
  * read first and last in each call and must be the same: else the target moved meanwhile. */
 int view_new(view_read_fn read, void *context, remote_addr guard, size_t guard_bytes, struct view **ret_view);
 
-/* Starts a new instant: forgets all bytes, then reads in one call: guard, main span, exact predicted spans,
- * main span, guard, lasting predicted spans, guard. The main span is that of the VM stack expected to be in
- * use (@main_bytes may be 0). 0, VIEW_E_TORN (the second guard differs from the first), REMOTE_E_GONE,
+/* What was read of the main span. Its inner end is the upper one: a stack grows upwards. */
+struct view_main {
+	remote_addr addr;
+	size_t bytes;           /* 0: nothing */
+	const uint8_t *first;   /* all of it, as of the instant */
+	remote_addr again_addr; /* from here to its end it was read twice: before all else, and when all that
+				 * belongs to the instant had been read */
+	size_t again_bytes;
+	const uint8_t
+		*again; /* between the two the guard did not change, and nothing in them should differ */
+};
+
+/* Starts a new instant: forgets all bytes, then reads in one call: guard, inner end of the main span, the
+ * rest of it, exact predicted spans, inner end of the main span again, guard, lasting predicted spans, guard.
+ * The main span is that of the VM stack expected to be
+ * in use (@main_bytes may be 0), @again_bytes the part of it that is read twice, at most
+ * VIEW_MAX_REREAD_BYTES. 0, VIEW_E_TORN (the second guard differs from the first), REMOTE_E_GONE,
  * REMOTE_E_FAULT (not even the guard can be read), negative errno. A main or predicted span that can't be
  * read any more is dropped and the rest is read again. After VIEW_E_TORN the bytes that were read can be
  * looked at still, at one's own risk. */
-int view_refresh(struct view *view, remote_addr main_addr, size_t main_bytes);
+int view_refresh(struct view *view, remote_addr main_addr, size_t main_bytes, size_t again_bytes);
 
 /* Tries again after a torn refresh, at once and for less: the lasting spans that were read stay, the rest is
- * read anew. Otherwise as view_refresh(). */
+ * read anew, as much of the main span twice as may be. Otherwise as view_refresh(). */
 int view_refresh_again(struct view *view, remote_addr main_addr, size_t main_bytes);
 
 /* From now to the next refresh what is looked at need not belong to the instant: it outlives the target's
@@ -66,12 +80,8 @@ void view_allow_lasting(struct view *view);
 /* Has any read of this instant, of exact or lasting spans, seen the guard changed? */
 bool view_moved(const struct view *view);
 
-/* Did [@addr, @addr + @bytes) of the main span change between its first copy, which belongs to the instant,
- * and its second, which is a little younger? False for what was not read twice. */
-bool view_main_changed(const struct view *view, remote_addr addr, size_t bytes);
-
-/* Was the guard still the same behind the second copy? Then nothing in it may have changed. */
-bool view_stood_still(const struct view *view);
+/* The main span, to be looked at in place. Valid until the next refresh. */
+const struct view_main *view_main(const struct view *view);
 
 /* The guard words as first read. */
 const void *view_guard(const struct view *view);

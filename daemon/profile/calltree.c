@@ -3,9 +3,10 @@
  * The calltree is on the sampling path: each accepted sample descends it from the root to the leaf, up to
  * STACK_MAX_FRAMES steps. Two things make that cheap. Nodes lie in one array, found by a hash over (parent,
  * frame, line) with open addressing, no pointers and no allocation once it has grown. And the tree remembers
- * the path it descended last: stacks of successive samples share most of their outer frames, so these are
- * only compared, one array element after the other, and the hash is asked only below the point where the
- * stacks part.
+ * the path it descended last: stacks of successive samples share most of their outer frames. Where the reader
+ * has found these unchanged, and the tree descended that very sample before, the descent begins where the
+ * stacks part: the nodes above have left the caches long ago. Otherwise they are compared, one array element
+ * after the other, and the hash is asked only below the point where they differ.
  *
  * Frames and lines come from another process. The hash is mixed with the tree's own address, which that
  * process doesn't know, so that it can't choose keys that collide. When the tree is full, time still has to
@@ -33,6 +34,8 @@ struct calltree {
 	/* The nodes of the stack descended last, below the root, outermost first. */
 	uint32_t *path;
 	size_t path_count, path_room;
+	size_t path_outer;    /* so many of them are nodes of its outermost frames, without a gap */
+	uint64_t path_serial; /* its number; 0: it has none */
 };
 
 static uint32_t power_of_two_from(uint32_t least)
@@ -142,7 +145,8 @@ void calltree_clear(struct calltree *tree)
 	clear_slots(tree);
 	tree->nodes[CALLTREE_ROOT] = (struct calltree_node){.parent = CALLTREE_NONE, .frame = FRAME_ROOT};
 	tree->count = 1;
-	tree->path_count = 0;
+	tree->path_count = tree->path_outer = 0;
+	tree->path_serial = 0;
 }
 
 static int copy_nodes(struct calltree *tree, struct calltree_node **ret_nodes)
@@ -193,6 +197,7 @@ void calltree_renumber_frames(struct calltree *tree, const uint32_t *numbers)
 	for (uint32_t i = 0; i < tree->count; i++)
 		tree->nodes[i].frame = numbers[tree->nodes[i].frame];
 	fill_slots(tree);
+	tree->path_serial = 0;
 }
 
 /* Adds what find_slot() did not find. @spare nodes must still fit afterwards. CALLTREE_NONE: no room. */
@@ -279,20 +284,36 @@ static inline void step(struct calltree *tree, struct descent *descent, uint32_t
 		tree->path[descent->depth++] = descent->node;
 }
 
-uint32_t calltree_descend(struct calltree *tree, const struct frame *frames, size_t count, size_t omitted,
-	size_t omitted_after, bool *ret_overflow)
+/* How many of the stack's outermost frames are known to have the nodes that the path has. */
+static size_t known_outer(const struct calltree *tree, const struct calltree_stack *stack)
 {
-	struct descent descent = {.node = CALLTREE_ROOT, .on_last_path = true};
+	size_t known = stack->same_outer < stack->outer ? stack->same_outer : stack->outer;
 
-	if (count > STACK_MAX_FRAMES)
-		count = STACK_MAX_FRAMES;
-	reserve_path(tree, count + 1);
-	for (size_t i = count; i-- > 0;) {
-		if (omitted > 0 && i == omitted_after)
-			step(tree, &descent, FRAME_TRUNCATED, 0);
-		step(tree, &descent, frames[i].name_id, frames[i].line);
-	}
+	if (stack->since == 0 || stack->since != tree->path_serial)
+		return 0;
+	return known < tree->path_outer ? known : tree->path_outer;
+}
+
+uint32_t calltree_descend(struct calltree *tree, const struct calltree_stack *stack, bool *ret_overflow)
+{
+	size_t known = known_outer(tree, stack);
+	struct descent descent = {
+		.node = known > 0 ? tree->path[known - 1] : CALLTREE_ROOT,
+		.depth = known,
+		.on_last_path = true,
+	};
+
+	reserve_path(tree, stack->inner + stack->outer + 1);
+	for (size_t i = known + 1; i <= stack->outer; i++)
+		step(tree, &descent, stack->frames[stack->count - i].name_id,
+			stack->frames[stack->count - i].line);
+	tree->path_outer = descent.overflow ? 0 : descent.depth;
+	if (stack->truncated)
+		step(tree, &descent, FRAME_TRUNCATED, 0);
+	for (size_t i = stack->inner; i-- > 0;)
+		step(tree, &descent, stack->frames[i].name_id, stack->frames[i].line);
 	tree->path_count = descent.depth;
+	tree->path_serial = stack->serial;
 	*ret_overflow = descent.overflow;
 	return descent.node;
 }

@@ -38,12 +38,23 @@ void calltree_free(struct calltree *tree);
 DEFINE_CLEANUP(struct calltree, calltree_free)
 void calltree_clear(struct calltree *tree); /* keeps its memory */
 
-/* The node of a stack, made if need be. @frames are leaf first as the reader gives them; when @omitted > 0, a
- * FRAME_TRUNCATED node stands between @frames[@omitted_after] and the frame that called it. When the tree is
- * full the answer is a FRAME_OTHER child of the deepest node that exists (of an ancestor of it, once the
- * reserve is used up too), and *ret_overflow is set. At most STACK_MAX_FRAMES frames are looked at. */
-uint32_t calltree_descend(struct calltree *tree, const struct frame *frames, size_t count, size_t omitted,
-	size_t omitted_after, bool *ret_overflow);
+/* A stack as the reader gives it, of which the innermost and the outermost frames are shown. */
+struct calltree_stack {
+	const struct frame *frames; /* leaf first */
+	size_t count;
+	size_t inner, outer; /* so many at either end; together not more than there are */
+	bool truncated;      /* a FRAME_TRUNCATED node stands between the two */
+	/* The outermost @same_outer frames are those of the stack that was numbered @since. @serial: this
+	 * one's number. Between two calls of calltree_clear() a tree is given numbers of one source only; 0:
+	 * none. */
+	size_t same_outer;
+	uint64_t since, serial;
+};
+
+/* The node of a stack, made if need be. When the tree is full the answer is a FRAME_OTHER child of the
+ * deepest node that exists (of an ancestor of it, once the reserve is used up too), and *ret_overflow is set.
+ */
+uint32_t calltree_descend(struct calltree *tree, const struct calltree_stack *stack, bool *ret_overflow);
 
 /* The child of @parent for one frame (FRAME_TORN and the like). When the tree is full: as above. */
 uint32_t calltree_child(

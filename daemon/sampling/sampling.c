@@ -31,8 +31,7 @@ int sampling_init(struct sampling *sampling, const struct engine_options *option
 	*sampling = (struct sampling){.options = *options, .next_unit_id = 1};
 	budget_start(&sampling->budget, options->cpu_budget_ppm, monotonic_now_ns(), 0);
 	sampling->sample = malloc(sizeof(*sampling->sample));
-	sampling->limited = malloc(STACK_MAX_FRAMES * sizeof(*sampling->limited));
-	if (!sampling->sample || !sampling->limited)
+	if (!sampling->sample)
 		return -ENOMEM;
 	r = sampling_new_frame_table(options, &sampling->frames);
 	if (r < 0)
@@ -55,7 +54,6 @@ void sampling_deinit(struct sampling *sampling)
 		retention_free(sampling->retention);
 	if (sampling->frames)
 		frame_table_free(sampling->frames);
-	free(sampling->limited);
 	free(sampling->sample);
 	*sampling = (struct sampling){0};
 }

@@ -33,7 +33,6 @@ struct sampling {
 	struct accounting accounting; /* of all targets, also those that are gone */
 	uint64_t units_finished_total;
 	struct php_sample *sample; /* scratch */
-	struct frame *limited;     /* scratch: STACK_MAX_FRAMES frames */
 };
 
 /* An empty table as large as @options want it. -ENOMEM. */

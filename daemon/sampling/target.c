@@ -57,26 +57,31 @@ void target_free(struct target *target, struct sampling *sampling)
 
 /* Where a sample stands in a tree whose stacks are at most @max_depth deep: the innermost and outermost
  * halves. */
-static uint32_t descend(struct calltree *tree, struct sampling *sampling, const struct php_sample *sample,
-	uint32_t max_depth, bool *ret_overflow, bool *ret_truncated)
+static uint32_t descend(struct calltree *tree, const struct php_sample *sample, uint32_t max_depth,
+	bool *ret_overflow, bool *ret_truncated)
 {
-	size_t inner = (max_depth + 1) / 2, outer = max_depth - inner, omitted = sample->omitted;
+	struct calltree_stack stack = {
+		.frames = sample->frames,
+		.count = sample->count,
+		.inner = sample->omitted > 0 ? sample->omitted_after + 1 : sample->count,
+		.truncated = sample->omitted > 0 || sample->count > max_depth,
+		.same_outer = sample->same_outer,
+		.since = sample->since,
+		.serial = sample->serial,
+	};
 
-	*ret_truncated = omitted > 0 || sample->count > max_depth;
-	if (sample->count <= max_depth)
-		return calltree_descend(
-			tree, sample->frames, sample->count, omitted, sample->omitted_after, ret_overflow);
-
-	memcpy(sampling->limited, sample->frames, inner * sizeof(*sample->frames));
-	memcpy(sampling->limited + inner, sample->frames + sample->count - outer,
-		outer * sizeof(*sample->frames));
-	omitted += sample->count - max_depth;
-	return calltree_descend(tree, sampling->limited, max_depth, omitted, inner - 1, ret_overflow);
+	if (stack.inner > sample->count)
+		stack.inner = sample->count;
+	if (sample->count > max_depth)
+		stack.inner = (max_depth + 1) / 2;
+	stack.outer = (sample->count > max_depth ? max_depth : sample->count) - stack.inner;
+	*ret_truncated = stack.truncated;
+	return calltree_descend(tree, &stack, ret_overflow);
 }
 
 /* The node for what php_process_sample() answered. */
-static uint32_t find_node(struct calltree *tree, struct sampling *sampling, int answer,
-	const struct php_sample *sample, uint32_t max_depth, struct accounting *tick)
+static uint32_t find_node(struct calltree *tree, int answer, const struct php_sample *sample,
+	uint32_t max_depth, struct accounting *tick)
 {
 	bool overflow = false, truncated = false;
 	uint32_t node;
@@ -84,7 +89,7 @@ static uint32_t find_node(struct calltree *tree, struct sampling *sampling, int 
 	if (answer == PHP_PROCESS_E_IDLE) {
 		node = calltree_child(tree, CALLTREE_ROOT, FRAME_ENGINE, 0, &overflow);
 	} else if (answer == 0 || answer == PHP_PROCESS_E_TORN) {
-		node = descend(tree, sampling, sample, max_depth, &overflow, &truncated);
+		node = descend(tree, sample, max_depth, &overflow, &truncated);
 		if (answer == PHP_PROCESS_E_TORN)
 			node = calltree_child(tree, node, FRAME_TORN, 0, &overflow);
 	} else {
@@ -174,11 +179,11 @@ static void look(struct target *target, struct sampling *sampling, uint64_t now_
 
 	open_unit_cap(&target->unit, now_ns, clocks, sampling->options.auto_max_ns);
 	if (target->window.open)
-		target->window_node = find_node(
-			target->window.tree, sampling, answer, sample, sampling->options.max_depth, tick);
+		target->window_node =
+			find_node(target->window.tree, answer, sample, sampling->options.max_depth, tick);
 	if (target->unit.open && target->unit.collecting)
-		target->unit_node = find_node(
-			target->unit.tree, sampling, answer, sample, target->unit.labels.max_depth, tick);
+		target->unit_node =
+			find_node(target->unit.tree, answer, sample, target->unit.labels.max_depth, tick);
 	charge_all(target, readable, now_ns);
 }
 

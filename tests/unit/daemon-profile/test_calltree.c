@@ -36,8 +36,9 @@ static struct calltree *new_tree(uint32_t max_nodes)
 
 static uint32_t descend(struct calltree *tree, const struct frame *frames, size_t count)
 {
+	const struct calltree_stack stack = {.frames = frames, .count = count, .outer = count};
 	bool overflow = true;
-	uint32_t node = calltree_descend(tree, frames, count, 0, 0, &overflow);
+	uint32_t node = calltree_descend(tree, &stack, &overflow);
 
 	assert_false(overflow);
 	return node;
@@ -90,9 +91,12 @@ static void no_frames_are_the_root(void **state)
 static void left_out_frames_are_marked_where_they_were(void **state)
 {
 	_cleanup_(calltree_freep) struct calltree *tree = new_tree(1000);
-	bool overflow;
 	/* D called C, C called many, the last of which called B, B called A. */
-	uint32_t leaf = calltree_descend(tree, STACK(F(A, 1), F(B, 2), F(C, 3), F(D, 4)), 7, 1, &overflow);
+	const struct frame frames[] = {F(A, 1), F(B, 2), F(C, 3), F(D, 4)};
+	const struct calltree_stack stack = {
+		.frames = frames, .count = 4, .inner = 2, .outer = 2, .truncated = true};
+	bool overflow;
+	uint32_t leaf = calltree_descend(tree, &stack, &overflow);
 	const uint32_t expected[] = {A, B, FRAME_TRUNCATED, C, D, FRAME_ROOT};
 
 	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
@@ -129,7 +133,8 @@ static void a_full_tree_sends_new_paths_to_other_below_the_deepest_known_node(vo
 	for (uint32_t line = 1; !overflow; line++) {
 		assert_in_range(line, 1, CALLTREE_MIN_NODES);
 		stack[0].line = line;
-		node = calltree_descend(tree, stack, 2, 0, 0, &overflow);
+		node = calltree_descend(
+			tree, &(struct calltree_stack){.frames = stack, .count = 2, .outer = 2}, &overflow);
 	}
 	assert_int_equal(calltree_node(tree, node)->frame, FRAME_OTHER);
 	uint32_t parent = calltree_node(tree, node)->parent;
@@ -151,7 +156,8 @@ static void other_always_has_room_and_no_sample_is_lost(void **state)
 
 		for (size_t depth = 0; depth < 6; depth++)
 			stack[depth] = (struct frame)F(A + (uint32_t)random() % 5, (uint32_t)random() % 3);
-		uint32_t node = calltree_descend(tree, stack, 6, 0, 0, &overflow);
+		uint32_t node = calltree_descend(
+			tree, &(struct calltree_stack){.frames = stack, .count = 6, .outer = 6}, &overflow);
 		assert_in_range(node, 1, CALLTREE_MIN_NODES - 1);
 		calltree_node(tree, node)->samples++;
 	}

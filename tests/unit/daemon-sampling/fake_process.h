@@ -31,6 +31,7 @@ struct fake_process {
 	int clocks_error;
 	int answer; /* of php_process_sample() */
 	struct php_sample sample;
+	struct frame frames[2]; /* of it */
 	struct counters counters;
 	char sapi[32];
 	unsigned looks, closed;
@@ -161,10 +162,9 @@ static inline void fake_in_function(struct sampling *sampling, const char *funct
 	struct function_name name = {.name = function, .file = "/srv/index.php", .line = 10};
 
 	fake.answer = 0;
-	fake.sample.frames[0] =
-		(struct frame){.name_id = frame_table_intern(sampling->frames, &name), .line = 12};
-	fake.sample.frames[1] =
-		(struct frame){.name_id = frame_table_intern(sampling->frames, &main), .line = 3};
+	fake.frames[0] = (struct frame){.name_id = frame_table_intern(sampling->frames, &name), .line = 12};
+	fake.frames[1] = (struct frame){.name_id = frame_table_intern(sampling->frames, &main), .line = 3};
+	fake.sample.frames = fake.frames;
 	fake.sample.count = 2;
 	fake.sample.request.active = true;
 }

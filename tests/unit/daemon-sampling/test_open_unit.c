@@ -40,7 +40,10 @@ static void sample(const char *function, bool running)
 	uint32_t node;
 
 	fake_in_function(&sampling, function);
-	node = calltree_descend(unit.tree, fake.sample.frames, fake.sample.count, 0, 0, &overflow);
+	node = calltree_descend(unit.tree,
+		&(struct calltree_stack){
+			.frames = fake.sample.frames, .count = fake.sample.count, .outer = fake.sample.count},
+		&overflow);
 	calltree_node(unit.tree, node)->samples++;
 	ledger_sample(&unit.ledger, node, running, fake.now_ns);
 	unit.labels.accounting.expected++;

@@ -93,7 +93,7 @@ static inline remote_addr fake_call(
 
 static inline int fake_refresh(struct fake_php *php)
 {
-	return view_refresh(php->view, FAKE_STACK, php->stack_top - FAKE_STACK);
+	return view_refresh(php->view, FAKE_STACK, php->stack_top - FAKE_STACK, VIEW_MAX_REREAD_BYTES);
 }
 
 /* ---- functions ---- */

@@ -42,7 +42,7 @@ static void image_init(struct image *image)
 	fake_map(&image->memory, CHUNK_AT, PAGE);
 	image->binary = (struct php_binary){.layout = layout, .executor_globals = EG_AT, .gc_globals = GC_AT};
 	assert_int_equal(view_new(fake_read, &image->memory, EG_AT, 8, &image->view), 0);
-	assert_int_equal(view_refresh(image->view, 0, 0), 0);
+	assert_int_equal(view_refresh(image->view, 0, 0, 0), 0);
 
 	fake_put64(&image->memory, EG_AT + layout->eg_vm_stack, CHUNK_AT + 0x45000);
 	fake_put64(&image->memory, CHUNK_AT, HEAP_AT);
@@ -197,7 +197,7 @@ static void live_php_says_the_same_of_itself(void **state)
 		fail_msg("%s", why);
 	assert_int_equal(view_new(read_of_process, &pid, binary->executor_globals, 8, &view), 0);
 	for (int way = 0; way < 2; way++) {
-		assert_int_equal(view_refresh(view, 0, 0), 0);
+		assert_int_equal(view_refresh(view, 0, 0, 0), 0);
 		assert_int_equal(counters_read(binary, view, &counters), 0);
 		assert_true(counters.has_memory);
 		assert_int_equal(counters.memory_real_bytes, real_bytes);

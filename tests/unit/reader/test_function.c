@@ -18,8 +18,8 @@ static struct fake_php php;
 static struct function_cache *cache;
 static struct stack_pages known_pages;
 static struct raw_stack stack;
-static struct frame frames[STACK_MAX_FRAMES];
-static struct named_stack named = {.frames = frames};
+static struct frame room[STACK_MAX_FRAMES];
+static struct named_stack named = {.end = room + STACK_MAX_FRAMES};
 
 static struct {
 	char name[FUNCTION_MAX_NAME_BYTES + 1];
@@ -71,18 +71,18 @@ static int name_stack(void)
 	int r = fake_refresh(&php);
 
 	if (r == 0)
-		r = stack_walk(php.view, php.layout, &known_pages, &stack);
+		r = stack_walk(php.view, php.layout, &known_pages, NULL, &stack);
 	return r != 0 ? r : function_cache_name(cache, php.view, &stack, &names, &named);
 }
 
 static const char *name_of(size_t frame)
 {
-	return interned[frames[frame].name_id].name;
+	return interned[named.frames[frame].name_id].name;
 }
 
 static const char *file_of(size_t frame)
 {
-	return interned[frames[frame].name_id].file;
+	return interned[named.frames[frame].name_id].file;
 }
 
 /* The script's top level, in main.php, at its line 3. */
@@ -135,16 +135,16 @@ static void methods_carry_the_class_that_declares_them(void **state)
 	assert_int_equal(named.count, 3);
 	assert_string_equal(name_of(0), "PDOStatement::execute");
 	assert_string_equal(file_of(0), "");
-	assert_int_equal(frames[0].line, 0);
-	assert_int_equal(frames[0].kind, FUNCTION_INTERNAL);
+	assert_int_equal(named.frames[0].line, 0);
+	assert_int_equal(named.frames[0].kind, FUNCTION_INTERNAL);
 	assert_string_equal(name_of(1), "App\\Model\\Base::save");
 	assert_string_equal(file_of(1), "/srv/lib.php");
-	assert_int_equal(interned[frames[1].name_id].line, 10);
-	assert_int_equal(frames[1].line, 14);
-	assert_false(frames[1].line_approximate);
+	assert_int_equal(interned[named.frames[1].name_id].line, 10);
+	assert_int_equal(named.frames[1].line, 14);
+	assert_false(named.frames[1].line_approximate);
 	assert_string_equal(name_of(2), "{main}");
-	assert_int_equal(frames[2].kind, FUNCTION_MAIN);
-	assert_int_equal(frames[2].line, 3);
+	assert_int_equal(named.frames[2].kind, FUNCTION_MAIN);
+	assert_int_equal(named.frames[2].line, 3);
 }
 
 static void a_known_stack_is_named_without_any_call_of_its_own(void **state)
@@ -156,7 +156,7 @@ static void a_known_stack_is_named_without_any_call_of_its_own(void **state)
 	call_user(&closure, 1);
 	call_user(&plain, 2);
 	assert_int_equal(name_stack(), 0);
-	assert_int_equal(frames[1].kind, FUNCTION_CLOSURE);
+	assert_int_equal(named.frames[1].kind, FUNCTION_CLOSURE);
 
 	php.memory.calls = 0;
 	assert_int_equal(name_stack(), 0);
@@ -185,7 +185,7 @@ static void a_closure_made_anew_by_a_known_expression_costs_one_call_more(void *
 		assert_int_equal(name_stack(), 0);
 		assert_in_range(php.memory.calls, 1, 2);
 		assert_string_equal(name_of(1), "App\\Pipeline::{closure}");
-		assert_int_equal(frames[1].line, 11);
+		assert_int_equal(named.frames[1].line, 11);
 	}
 }
 
@@ -196,8 +196,8 @@ static void the_innermost_user_frame_s_line_is_only_a_hint(void **state)
 	call_main();
 	remote_addr leaf = call_user(&function, 5);
 	assert_int_equal(name_stack(), 0);
-	assert_int_equal(frames[0].line, 15);
-	assert_true(frames[0].line_approximate);
+	assert_int_equal(named.frames[0].line, 15);
+	assert_true(named.frames[0].line_approximate);
 
 	/* Not initialised at call entry: some other function's, between two opcodes, text. */
 	static const remote_addr strays[] = {0x4242424242, 0, 1};
@@ -205,8 +205,8 @@ static void the_innermost_user_frame_s_line_is_only_a_hint(void **state)
 		fake_put64(&php.memory, leaf + php.layout->ex_opline,
 			strays[i] > 1 ? strays[i] : function.opcodes + strays[i] + 8);
 		assert_int_equal(name_stack(), 0);
-		assert_int_equal(frames[0].line, 10);
-		assert_true(frames[0].line_approximate);
+		assert_int_equal(named.frames[0].line, 10);
+		assert_true(named.frames[0].line_approximate);
 	}
 }
 
@@ -243,8 +243,8 @@ static void code_without_a_name_is_called_after_the_opcode_that_included_it(void
 	for (size_t i = 0; i < 5; i++) {
 		assert_string_equal(name_of(9 - 2 * i), ways[i].name);
 		assert_string_equal(file_of(9 - 2 * i), "/srv/lib.php");
-		assert_int_equal(frames[9 - 2 * i].line, 10);
-		assert_int_equal(frames[9 - 2 * i].kind, i == 4 ? FUNCTION_EVAL : FUNCTION_INCLUDE);
+		assert_int_equal(named.frames[9 - 2 * i].line, 10);
+		assert_int_equal(named.frames[9 - 2 * i].kind, i == 4 ? FUNCTION_EVAL : FUNCTION_INCLUDE);
 	}
 	assert_string_equal(name_of(11), "{main}");
 }
@@ -290,12 +290,12 @@ static void a_closure_s_address_that_is_used_again_within_the_request_is_noticed
 	remote_addr func = fake_function(&php, &first);
 	remote_addr frame = fake_call(&php, func, first.opcodes, php.layout->ZEND_CALL_CLOSURE);
 	assert_int_equal(name_stack(), 0);
-	assert_int_equal(interned[frames[0].name_id].line, 10);
+	assert_int_equal(interned[named.frames[0].name_id].line, 10);
 
 	fake_write_function(&php, func, &second);
 	fake_put64(&php.memory, frame + php.layout->ex_opline, second.opcodes);
 	assert_int_equal(name_stack(), 0);
-	assert_int_equal(interned[frames[0].name_id].line, 44);
+	assert_int_equal(interned[named.frames[0].name_id].line, 44);
 }
 
 static void a_caller_whose_opline_left_its_function_has_it_proved_again(void **state)
@@ -313,7 +313,7 @@ static void a_caller_whose_opline_left_its_function_has_it_proved_again(void **s
 	fake_put64(&php.memory, frame + php.layout->ex_opline, new.opcodes + php.layout->op_sizeof);
 	assert_int_equal(name_stack(), 0);
 	assert_string_equal(name_of(1), "new");
-	assert_int_equal(frames[1].line, 11);
+	assert_int_equal(named.frames[1].line, 11);
 }
 
 /* opcache_reset() and a deployment: the new function lies where the old one was, and looks the same. */
@@ -349,7 +349,7 @@ static void proofs_of_short_requests_in_a_row_ride_in_the_single_call(void **sta
 			assert_int_equal(name_stack(), 0);
 	}
 	assert_int_equal(php.memory.calls, 50);
-	assert_int_equal(frames[1].line, 11);
+	assert_int_equal(named.frames[1].line, 11);
 }
 
 /* A blank line more in the middle of a function: address, name, first line, size are the same. */
@@ -365,12 +365,12 @@ static void a_line_that_moved_within_a_function_is_read_anew_in_the_next_request
 		call_user(&edited, 3);
 		call_internal("usleep", 0);
 		assert_int_equal(name_stack(), 0);
-		assert_int_equal(frames[1].line, 13);
+		assert_int_equal(named.frames[1].line, 13);
 
 		fake_put32(&php.memory, line, 14);
 		function_cache_new_request(cache);
 		assert_int_equal(name_stack(), 0);
-		assert_int_equal(frames[1].line, 14);
+		assert_int_equal(named.frames[1].line, 14);
 	}
 }
 
@@ -387,8 +387,8 @@ static void a_caller_unwound_for_an_exception_has_the_line_where_it_was_thrown(v
 	fake_put64(&php.memory, exception + 16, function.opcodes + 6 * php.layout->op_sizeof);
 
 	assert_int_equal(name_stack(), 0);
-	assert_int_equal(frames[1].line, 16);
-	assert_false(frames[1].line_approximate);
+	assert_int_equal(named.frames[1].line, 16);
+	assert_false(named.frames[1].line_approximate);
 }
 
 static void a_fiber_s_base_is_no_frame(void **state)
@@ -485,7 +485,7 @@ static void of_a_very_long_name_or_path_no_more_is_read_than_is_kept(void **stat
 	call_main();
 	call_user(&function, 1);
 	assert_int_equal(fake_refresh(&php), 0);
-	assert_int_equal(stack_walk(php.view, php.layout, &known_pages, &stack), 0);
+	assert_int_equal(stack_walk(php.view, php.layout, &known_pages, NULL, &stack), 0);
 	before = view_cost_bytes(php.view);
 	php.memory.calls = 0;
 	assert_int_equal(function_cache_name(cache, php.view, &stack, &names, &named), 0);
@@ -502,13 +502,13 @@ static void the_outermost_frame_that_was_reached_is_not_main_if_there_are_more(v
 	call_main();
 	call_internal("usleep", 0);
 	assert_int_equal(fake_refresh(&php), 0);
-	assert_int_equal(stack_walk(php.view, php.layout, &known_pages, &stack), 0);
+	assert_int_equal(stack_walk(php.view, php.layout, &known_pages, NULL, &stack), 0);
 	stack.whole = false;
 	stack.omitted = 1;
 	stack.omitted_after = 1;
 	assert_int_equal(function_cache_name(cache, php.view, &stack, &names, &named), 0);
 	assert_string_equal(name_of(1), "include");
-	assert_int_equal(frames[1].kind, FUNCTION_INCLUDE);
+	assert_int_equal(named.frames[1].kind, FUNCTION_INCLUDE);
 	assert_int_equal(named.omitted_after, 1);
 }
 

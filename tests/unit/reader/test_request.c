@@ -165,7 +165,7 @@ static struct request request_at(struct process *process, bool *ret_new)
 {
 	struct request request;
 
-	assert_int_equal(view_refresh(process->view, 0, 0), 0);
+	assert_int_equal(view_refresh(process->view, 0, 0, 0), 0);
 	assert_int_equal(request_read(process->reader, process->view, &request, ret_new), 0);
 	return request;
 }
@@ -306,7 +306,7 @@ static void new_request_is_reported_after_a_torn_sample(void **state)
 	/* The table makes no sense at first: PHP is changing it. */
 	executing(&process, 1700000000.25);
 	fake_put32(&process.memory, EG_AT + process.binary.layout->eg_symbol_table + 12, 1);
-	assert_int_equal(view_refresh(process.view, 0, 0), 0);
+	assert_int_equal(view_refresh(process.view, 0, 0, 0), 0);
 	assert_int_equal(request_read(process.reader, process.view, &request, &new_request), VIEW_E_TORN);
 	assert_false(new_request);
 	fake_put32(&process.memory, EG_AT + process.binary.layout->eg_symbol_table + 12,
@@ -328,7 +328,7 @@ static void broken_symbol_table_becomes_an_invalid_context(void **state)
 	executing(&process, 1700000000.25);
 	fake_put32(&process.memory, EG_AT + process.binary.layout->eg_symbol_table + 12, 1);
 	for (int i = 0; i < 4 && r == VIEW_E_TORN; i++) {
-		assert_int_equal(view_refresh(process.view, 0, 0), 0);
+		assert_int_equal(view_refresh(process.view, 0, 0, 0), 0);
 		r = request_read(process.reader, process.view, &request, &ignored);
 	}
 	assert_int_equal(r, 0);

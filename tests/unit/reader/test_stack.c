@@ -40,7 +40,7 @@ static int walk(void)
 {
 	int r = fake_refresh(&php);
 
-	return r != 0 ? r : stack_walk(php.view, php.layout, &known_pages, &stack);
+	return r != 0 ? r : stack_walk(php.view, php.layout, &known_pages, NULL, &stack);
 }
 
 static void frames_on_the_predicted_page_are_walked_leaf_first_with_one_call(void **state)
@@ -352,8 +352,8 @@ static void a_main_span_too_short_for_the_stack_costs_one_more_call(void **state
 {
 	for (unsigned i = 0; i < 300; i++)
 		fake_call(&php, FUNC, 0, 0);
-	assert_int_equal(view_refresh(php.view, FAKE_STACK, 512), 0);
-	assert_int_equal(stack_walk(php.view, php.layout, &known_pages, &stack), 0);
+	assert_int_equal(view_refresh(php.view, FAKE_STACK, 512, VIEW_MAX_REREAD_BYTES), 0);
+	assert_int_equal(stack_walk(php.view, php.layout, &known_pages, NULL, &stack), 0);
 	assert_int_equal(stack.count, 300);
 	assert_int_equal(php.memory.calls, 2);
 }
@@ -461,7 +461,7 @@ static remote_addr replaced; /* a frame that gets another function between the t
 
 static void replace_before_the_second_copy(struct fake_memory *memory, size_t span)
 {
-	if (span == 3) /* guard, main, guard, main again */
+	if (span == 2) /* guard, main, main again, guard */
 		fake_put64(memory, replaced + php.layout->ex_func, FUNC + 0x900);
 }
 
@@ -478,7 +478,7 @@ static void a_frame_that_changes_while_the_guard_does_not_is_torn(void **state)
 
 static void move_on_before_the_second_copy(struct fake_memory *memory, size_t span)
 {
-	if (span != 3)
+	if (span != 2)
 		return;
 	fake_put64(memory, replaced + php.layout->ex_func, FUNC + 0x900);
 	fake_put64(memory, FAKE_EG + php.layout->eg_vm_stack_top, replaced);

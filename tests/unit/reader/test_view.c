@@ -61,7 +61,7 @@ static void the_main_span_and_the_guard_come_with_one_call(void **state)
 
 	fake_put64(&f->memory, STACK + 0x40, 77);
 	fake_put64(&f->memory, GUARD + 32, 0xabc);
-	assert_int_equal(view_refresh(f->view, STACK, 0x800), 0);
+	assert_int_equal(view_refresh(f->view, STACK, 0x800, VIEW_MAX_REREAD_BYTES), 0);
 	assert_int_equal(word(view_at(f->view, STACK + 0x40, 8)), 77);
 	assert_int_equal(word((const char *)view_guard(f->view) + 32), 0xabc);
 	assert_int_equal(f->memory.calls, 1);
@@ -71,13 +71,13 @@ static void what_was_asked_for_once_comes_with_the_next_single_call(void **state
 {
 	struct fixture *f = *state;
 
-	view_refresh(f->view, STACK, 0x800);
+	view_refresh(f->view, STACK, 0x800, VIEW_MAX_REREAD_BYTES);
 	assert_int_equal(word(view_at(f->view, HEAP + 0x100, 8)), 0x20);
 	assert_int_equal(word(view_at(f->view, HEAP + 0x8000, 8)), 0x1000);
 	assert_int_equal(f->memory.calls, 3);
 
 	f->memory.calls = 0;
-	assert_int_equal(view_refresh(f->view, STACK, 0x800), 0);
+	assert_int_equal(view_refresh(f->view, STACK, 0x800, VIEW_MAX_REREAD_BYTES), 0);
 	assert_int_equal(word(view_at(f->view, HEAP + 0x100, 8)), 0x20);
 	assert_int_equal(word(view_at(f->view, HEAP + 0x8000, 8)), 0x1000);
 	assert_int_equal(f->memory.calls, 1);
@@ -87,10 +87,10 @@ static void what_is_asked_for_unpredicted_is_not_read_again_unasked(void **state
 {
 	struct fixture *f = *state;
 
-	view_refresh(f->view, STACK, 0x800);
+	view_refresh(f->view, STACK, 0x800, VIEW_MAX_REREAD_BYTES);
 	assert_int_equal(word(view_at_unpredicted(f->view, HEAP + 0x100, 8)), 0x20);
 	assert_int_equal(f->memory.calls, 2);
-	view_refresh(f->view, STACK, 0x800);
+	view_refresh(f->view, STACK, 0x800, VIEW_MAX_REREAD_BYTES);
 	assert_false(view_has(f->view, HEAP + 0x100, 8));
 }
 
@@ -100,7 +100,7 @@ static void an_instant_has_so_many_calls_and_no_more(void **state)
 	struct fixture *f = *state;
 	uint64_t before;
 
-	view_refresh(f->view, STACK, 0x100);
+	view_refresh(f->view, STACK, 0x100, VIEW_MAX_REREAD_BYTES);
 	before = view_cost_bytes(f->view);
 	for (unsigned i = 0; i < VIEW_MAX_FOLLOW_UPS; i++)
 		assert_non_null(view_at_unpredicted(f->view, HEAP + 8 * i, 8));
@@ -109,7 +109,7 @@ static void an_instant_has_so_many_calls_and_no_more(void **state)
 	/* eight bytes and the guard, each time */
 	assert_int_equal(view_cost_bytes(f->view) - before,
 		VIEW_MAX_FOLLOW_UPS * (VIEW_CALL_COST_BYTES + 2 * VIEW_SPAN_COST_BYTES + 8 + GUARD_BYTES));
-	view_refresh(f->view, STACK, 0x100);
+	view_refresh(f->view, STACK, 0x100, VIEW_MAX_REREAD_BYTES);
 	assert_non_null(view_at_unpredicted(f->view, HEAP, 8));
 }
 
@@ -119,12 +119,12 @@ static void what_lies_in_the_guard_needs_no_read_of_its_own(void **state)
 	size_t spans;
 
 	fake_put64(&f->memory, GUARD + 32, 0xabc);
-	view_refresh(f->view, STACK, 0x800);
+	view_refresh(f->view, STACK, 0x800, VIEW_MAX_REREAD_BYTES);
 	spans = f->memory.last_spans;
 	assert_int_equal(word(view_at(f->view, GUARD + 32, 8)), 0xabc);
 	assert_int_equal(f->memory.calls, 1);
 
-	view_refresh(f->view, STACK, 0x800);
+	view_refresh(f->view, STACK, 0x800, VIEW_MAX_REREAD_BYTES);
 	assert_int_equal(f->memory.last_spans, spans);
 }
 
@@ -132,7 +132,7 @@ static void a_pointer_stays_valid_while_follow_up_reads_pour_in(void **state)
 {
 	struct fixture *f = *state;
 
-	view_refresh(f->view, STACK, 0x100);
+	view_refresh(f->view, STACK, 0x100, VIEW_MAX_REREAD_BYTES);
 	const void *early = view_at(f->view, HEAP + 8, 8);
 	const void *main = view_at(f->view, STACK, 8);
 
@@ -146,7 +146,7 @@ static void a_pointer_is_aligned_as_the_target_s_address_is(void **state)
 {
 	struct fixture *f = *state;
 
-	view_refresh(f->view, STACK, 0x100);
+	view_refresh(f->view, STACK, 0x100, VIEW_MAX_REREAD_BYTES);
 	assert_int_equal((uintptr_t)view_at(f->view, HEAP + 0x104, 4) % 8, 4);
 	assert_int_equal((uintptr_t)view_at(f->view, HEAP + 0x308, 24) % 8, 0);
 }
@@ -158,7 +158,7 @@ static void many_spans_are_prefetched_with_one_call(void **state)
 
 	for (unsigned i = 0; i < 200; i++)
 		spans[i] = (struct remote_span){.addr = HEAP + 0x100 * (199 - i), .bytes = 24};
-	view_refresh(f->view, STACK, 0x100);
+	view_refresh(f->view, STACK, 0x100, VIEW_MAX_REREAD_BYTES);
 	f->memory.calls = 0;
 	assert_int_equal(view_prefetch(f->view, spans, 200), 0);
 	for (unsigned i = 0; i < 200; i++)
@@ -175,7 +175,7 @@ static void one_unreadable_span_of_a_prefetch_fails_alone(void **state)
 		{.addr = HEAP + 0xfff8, .bytes = 8},
 	};
 
-	view_refresh(f->view, STACK, 0x100);
+	view_refresh(f->view, STACK, 0x100, VIEW_MAX_REREAD_BYTES);
 	f->memory.calls = 0;
 	assert_int_equal(view_prefetch(f->view, spans, 3), 0);
 	assert_int_equal(f->memory.calls, 2);
@@ -189,7 +189,7 @@ static void an_object_at_the_end_of_its_page_is_not_read_beyond(void **state)
 {
 	struct fixture *f = *state;
 
-	view_refresh(f->view, STACK, 0x100);
+	view_refresh(f->view, STACK, 0x100, VIEW_MAX_REREAD_BYTES);
 	assert_int_equal(word(view_at(f->view, HEAP + 0xfff8, 8)), 0xfff8 / 8);
 	assert_null(view_at(f->view, HEAP + 0xfff8, 16));
 	assert_non_null(view_at(f->view, HEAP + 0xfffc, 4));
@@ -200,16 +200,16 @@ static void a_predicted_span_that_was_unmapped_does_not_cost_the_sample(void **s
 	struct fixture *f = *state;
 
 	fake_map(&f->memory, 0x900000, 0x1000);
-	view_refresh(f->view, STACK, 0x100);
+	view_refresh(f->view, STACK, 0x100, VIEW_MAX_REREAD_BYTES);
 	view_at(f->view, 0x900000, 8);
 	view_at(f->view, HEAP, 8);
 	fake_unmap(&f->memory, 0x900000);
 
 	f->memory.calls = 0;
-	assert_int_equal(view_refresh(f->view, STACK, 0x100), 0);
+	assert_int_equal(view_refresh(f->view, STACK, 0x100, VIEW_MAX_REREAD_BYTES), 0);
 	assert_int_equal(f->memory.calls, 2);
 	assert_int_equal(word(view_at(f->view, HEAP, 8)), 0);
-	assert_int_equal(view_refresh(f->view, STACK, 0x100), 0);
+	assert_int_equal(view_refresh(f->view, STACK, 0x100, VIEW_MAX_REREAD_BYTES), 0);
 	assert_int_equal(f->memory.calls, 3); /* forgotten: one call again */
 }
 
@@ -217,10 +217,10 @@ static void a_main_span_that_was_unmapped_leaves_the_rest(void **state)
 {
 	struct fixture *f = *state;
 
-	view_refresh(f->view, STACK, 0x100);
+	view_refresh(f->view, STACK, 0x100, VIEW_MAX_REREAD_BYTES);
 	view_at(f->view, HEAP, 8);
 	fake_unmap(&f->memory, STACK);
-	assert_int_equal(view_refresh(f->view, STACK, 0x100), 0);
+	assert_int_equal(view_refresh(f->view, STACK, 0x100, VIEW_MAX_REREAD_BYTES), 0);
 	assert_int_equal(word(view_at(f->view, HEAP, 8)), 0);
 	assert_null(view_at(f->view, STACK, 8));
 }
@@ -239,18 +239,18 @@ static void a_guard_that_changed_between_first_and_last_vector_is_torn(void **st
 
 	f->memory.move = move_before_the_last_span;
 	f->memory.mover = &last;
-	assert_int_equal(view_refresh(f->view, STACK, 0x100), VIEW_E_TORN);
+	assert_int_equal(view_refresh(f->view, STACK, 0x100, VIEW_MAX_REREAD_BYTES), VIEW_E_TORN);
 	assert_non_null(view_at(f->view, STACK, 8)); /* to be looked at, at one's own risk */
 	assert_null(view_at(f->view, HEAP, 8));
 	assert_int_equal(view_error(f->view), VIEW_E_TORN);
-	assert_int_equal(view_refresh(f->view, STACK, 0x100), 0);
+	assert_int_equal(view_refresh(f->view, STACK, 0x100, VIEW_MAX_REREAD_BYTES), 0);
 }
 
 static void a_follow_up_read_that_finds_the_guard_changed_is_torn(void **state)
 {
 	struct fixture *f = *state;
 
-	assert_int_equal(view_refresh(f->view, STACK, 0x100), 0);
+	assert_int_equal(view_refresh(f->view, STACK, 0x100, VIEW_MAX_REREAD_BYTES), 0);
 	fake_put64(&f->memory, GUARD, 1);
 	assert_null(view_at(f->view, HEAP, 8));
 	assert_int_equal(view_error(f->view), VIEW_E_TORN);
@@ -268,7 +268,7 @@ static void an_unreadable_guard_is_a_fault(void **state)
 	struct fixture *f = *state;
 
 	fake_unmap(&f->memory, GUARD);
-	assert_int_equal(view_refresh(f->view, STACK, 0x100), REMOTE_E_FAULT);
+	assert_int_equal(view_refresh(f->view, STACK, 0x100, VIEW_MAX_REREAD_BYTES), REMOTE_E_FAULT);
 	assert_null(view_at(f->view, STACK, 8));
 }
 
@@ -276,7 +276,7 @@ static void an_address_space_s_end_and_absurd_lengths_are_refused(void **state)
 {
 	struct fixture *f = *state;
 
-	view_refresh(f->view, STACK, 0x100);
+	view_refresh(f->view, STACK, 0x100, VIEW_MAX_REREAD_BYTES);
 	assert_null(view_at(f->view, UINT64_MAX - 3, 8));
 	assert_null(view_at(f->view, HEAP, SIZE_MAX));
 	assert_null(view_at(f->view, HEAP, VIEW_MAX_SPAN_BYTES + 1));

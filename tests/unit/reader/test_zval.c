@@ -67,7 +67,7 @@ static int look_up(struct image *image, const char **ret_text, size_t *ret_bytes
 	remote_addr string = 0;
 	int r;
 
-	assert_int_equal(view_refresh(image->view, 0, 0), 0);
+	assert_int_equal(view_refresh(image->view, 0, 0, 0), 0);
 	r = zval_symbol_string(image->view, image->layout, TABLE_AT, KEY, KEY_BYTES, MAX_BYTES, ret_text,
 		ret_bytes, &string);
 	if (r == 0)
