@@ -13,7 +13,7 @@
 #define NS_PER_SECOND 1000000000ull
 #define NS_PER_MS 1000000ull
 #define NS_PER_DAY (NS_PER_SECOND * 3600 * 24)
-#define PPM_PER_PERCENT 10000
+#define PPM_PER_PERCENT 10000ull
 #define KIB ((uint64_t)1 << 10)
 #define MIB ((uint64_t)1 << 20)
 #define GIB ((uint64_t)1 << 30)

