@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #define UNSTRETCHED_PPM 1000000u
+#define NS_IN_1000_SECONDS 1000000000000ull
 
 static uint64_t stretched_ns(const struct cadences *cadences, uint64_t period_ns)
 {
@@ -82,16 +83,26 @@ uint64_t cadences_overdue(const struct cadences *cadences, unsigned number, uint
 	return cadence_due(&copy, now_ns, &due) ? due.expected : 0;
 }
 
-bool cadences_turn(struct cadences *cadences, uint64_t now_ns)
+uint64_t cadences_asked_mhz(const struct cadences *cadences)
 {
-	bool any = false;
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < CADENCES_MAX; i++)
+		if (cadences->users[i])
+			sum += NS_IN_1000_SECONDS / cadences->asked_ns[i];
+	return sum;
+}
+
+unsigned cadences_turn(struct cadences *cadences, uint64_t now_ns)
+{
+	unsigned count = 0;
 
 	for (unsigned i = 0; i < CADENCES_MAX; i++) {
 		cadences->is_due[i] =
 			cadences->users[i] && cadence_due(&cadences->items[i], now_ns, &cadences->due[i]);
-		any |= cadences->is_due[i];
+		count += cadences->is_due[i];
 	}
-	return any;
+	return count;
 }
 
 const struct cadence_due *cadences_due(const struct cadences *cadences, unsigned number)

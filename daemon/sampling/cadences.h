@@ -43,8 +43,11 @@ uint64_t cadences_period_ns(const struct cadences *cadences, unsigned number);
 /* Its deadlines that have passed at @now_ns and were not served: not due to who joins it now. */
 uint64_t cadences_overdue(const struct cadences *cadences, unsigned number, uint64_t now_ns);
 
-/* Finds out what is due at @now_ns, and moves on. False: nothing. */
-bool cadences_turn(struct cadences *cadences, uint64_t now_ns);
+/* In a thousand seconds, at the periods that were asked for, of all in use. */
+uint64_t cadences_asked_mhz(const struct cadences *cadences);
+
+/* Finds out what is due at @now_ns, and moves on. Returns how many are. */
+unsigned cadences_turn(struct cadences *cadences, uint64_t now_ns);
 /* Of the last turn; NULL: this one (or CADENCES_NONE) was not due. */
 const struct cadence_due *cadences_due(const struct cadences *cadences, unsigned number);
 

@@ -321,12 +321,13 @@ static void mind(struct sampler *sampler, struct target *target)
 static bool tick(struct sampler *sampler)
 {
 	struct sampling *sampling = &sampler->sampling;
+	unsigned served = cadences_turn(&sampler->cadences, monotonic_now_ns());
 
-	if (!cadences_turn(&sampler->cadences, monotonic_now_ns()))
+	if (!served)
 		return false;
 	sampler->ticks++;
 	perch_wake(&sampler->perch, sched_getcpu());
-	budget_count_tick(&sampling->budget);
+	budget_count_ticks(&sampling->budget, served);
 	/* Backwards: when one is removed, those behind it, which were served already, move up. */
 	for (size_t i = sampler->target_count; i-- > 0;) {
 		struct target *target = sampler->targets[i];
@@ -415,7 +416,7 @@ static void keep_to_budget(struct sampler *sampler, uint64_t now_ns)
 
 	if (!budget_is_due(budget, now_ns))
 		return;
-	budget_settle(budget, now_ns, thread_cpu_ns());
+	budget_settle(budget, now_ns, thread_cpu_ns(), cadences_asked_mhz(&sampler->cadences));
 	cadences_stretch(&sampler->cadences, budget->stretch_ppm);
 	atomic_store_explicit(&sampler->limit_ppm, budget->limit_ppm, memory_order_relaxed);
 	atomic_store_explicit(&sampler->demand_ppm, budget->demand_ppm, memory_order_relaxed);

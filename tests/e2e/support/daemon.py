@@ -23,7 +23,7 @@ def yaml(value, depth=0):
                 lines.append(f"{margin}  - {body.lstrip()}")
         else:
             text = str(item).lower() if isinstance(item, bool) else str(item)
-            lines.append(f"{margin}{key}: {text if text.isalnum() else json.dumps(text)}")
+            lines.append(f"{margin}{key}: {text if text.rstrip('%').isalnum() else json.dumps(text)}")
     return "\n".join(lines)
 
 
