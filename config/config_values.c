@@ -210,7 +210,7 @@ static bool parse_text(const struct config_key *key, const struct config_scalar 
 bool config_value_parse(const struct config_key *key, const struct config_scalar *scalar, void *base)
 {
 	void *storage = (char *)base + key->offset;
-	uint64_t number;
+	uint64_t number = 0;
 
 	if (strlen(scalar->text) != scalar->bytes)
 		return false;
