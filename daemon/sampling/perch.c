@@ -52,18 +52,22 @@ static void grow_patient(struct perch *perch)
 	perch->ticks = 0;
 }
 
-void perch_settle(struct perch *perch)
+static void go_on(const struct perch *perch)
 {
-	int cpus = (int)sysconf(_SC_NPROCESSORS_CONF);
+	int cpus = (int)sysconf(_SC_NPROCESSORS_CONF); /* reads a file */
 
-	if (!perch->in_the_way) {
-		/* Where no CPU is better than another, going back is for nothing. */
-		if (perch->patience < PERCH_MOST_PATIENCE && sched_getcpu() != perch->cpu)
-			go(perch->cpu);
-		return;
-	}
-	grow_patient(perch);
 	for (int step = 1; step < cpus; step++)
 		if (go((perch->cpu + step) % cpus))
 			return;
+}
+
+void perch_settle(struct perch *perch)
+{
+	if (perch->in_the_way) {
+		grow_patient(perch);
+		go_on(perch);
+	} else if (perch->patience < PERCH_MOST_PATIENCE && sched_getcpu() != perch->cpu) {
+		/* Where no CPU is better than another, going back would be for nothing. */
+		go(perch->cpu);
+	}
 }
