@@ -71,6 +71,10 @@ asan: ## unit tests and the program with AddressSanitizer
 ubsan: ## the same with UndefinedBehaviorSanitizer
 	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/ubsan CFLAGS="-O1 -g -fsanitize=undefined -fno-sanitize-recover=all" LDFLAGS="-fsanitize=undefined" all unit
 
+tsan: ## the engine's unit tests, and the program, with ThreadSanitizer (BUILD=build/tsan setarch -R tests/run-e2e test_threads.py)
+	$(Q)setarch -R $(MAKE) --no-print-directory BUILD=$(BUILD)/tsan CFLAGS="-O1 -g -fsanitize=thread" LDFLAGS="-fsanitize=thread" \
+		TESTS="$(patsubst %.c,$(BUILD)/tsan/%,$(wildcard tests/unit/daemon-sampling/test_*.c))" all unit
+
 FUZZ_SECONDS ?= 20
 FUZZERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 $(FUZZERS): %: %.o $(LIBS)
@@ -128,7 +132,7 @@ uninstall: ## removes what install put into $(DESTDIR)$(PREFIX); the configurati
 clean: ## removes $(BUILD)
 	rm -rf $(BUILD)
 
-.PHONY: all help unit check demo asan ubsan fuzz run-fuzzers tidy format format-check bench oracle install uninstall clean
+.PHONY: all help unit check demo asan ubsan tsan fuzz run-fuzzers tidy format format-check bench oracle install uninstall clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
