@@ -8,10 +8,10 @@
  * Of a deep stack only the inner end is read twice. That suffices because of the order: a frame can't be
  * replaced unless all that are inside of it are. The outer part is read between the two copies of the inner
  * end; had it been replaced meanwhile, all frames of the inner end would be new ones in the second copy, and
- * new ones look like the old ones only where the same calls were made again: that so many of them would is not
- * to be believed, and if all do, the outer part is that of the second copy's moment, or of a moment just before
- * it. (To read the span in the order of its addresses, and then its end again, would prove nothing about the
- * outer part: a target that moved on in the middle shows the same inner end twice.)
+ * new ones look like the old ones only where the same calls were made again: that so many of them would is
+ * not to be believed, and if all do, the outer part is that of the second copy's moment, or of a moment just
+ * before it. (To read the span in the order of its addresses, and then its end again, would prove nothing
+ * about the outer part: a target that moved on in the middle shows the same inner end twice.)
  */
 #include "reader/copies.h"
 

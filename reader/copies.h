@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Are the two copies of the main span the same? The inner end of a stack is read before all that belongs to an
- * instant and again behind it.
+ * Are the two copies of the main span the same? The inner end of a stack is read before all that belongs to
+ * an instant and again behind it.
  */
 #pragma once
 

@@ -17,8 +17,8 @@ struct frame;
 
 /* For how long a name and a line hold, as long as the words of their frame and of those outside of it do. */
 enum frame_hold {
-	FRAME_HOLDS,        /* for the rest of the request */
-	FRAME_NEEDS_LOOK,   /* its function may be replaced by one that looks the same: until the next sample */
+	FRAME_HOLDS,      /* for the rest of the request */
+	FRAME_NEEDS_LOOK, /* its function may be replaced by one that looks the same: until the next sample */
 	FRAME_NEEDS_CALLER, /* the same, and what it is called is said by its caller's opcode */
 	FRAME_PASSES,       /* not at all */
 };
@@ -32,9 +32,9 @@ struct outer_frame {
 /* All zero at first. */
 struct outer_frames {
 	remote_addr page;           /* the VM stack page that they lie on */
-	struct outer_frame *frames; /* outermost first, so that they stay in place when the inner end changes; the
-				     * first has no predecessor, every other one was called by the one before it, and
-				     * each has called another one */
+	struct outer_frame *frames; /* outermost first, so that they stay in place when the inner end changes;
+				     * the first has no predecessor, every other one was called by the one
+				     * before it, and each has called another one */
 	size_t count, room;
 	uint16_t *looks; /* which of them need a look, outermost first */
 	size_t look_count;
@@ -57,8 +57,8 @@ static inline remote_addr outer_frame_addr(const struct outer_frames *outer, siz
 	return outer->page + outer->frames[index].offset;
 }
 
-/* @stack, which came to the address of the innermost of @count verified frames, is complete with them: puts those
- * that need a look behind the frames it has. */
+/* @stack, which came to the address of the innermost of @count verified frames, is complete with them: puts
+ * those that need a look behind the frames it has. */
 void outer_frames_join(const struct outer_frames *outer, size_t count, struct raw_stack *stack);
 
 /* Replaces what @stack only refers to by the frames themselves. */

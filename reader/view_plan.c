@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A vector costs 0.35 us, of which the bytes are the least part: each is a look at the process's address space
- * of its own (docs/BENCHMARKS.md). So there are as few of them as will do.
+ * A vector costs 0.35 us, of which the bytes are the least part: each is a look at the process's address
+ * space of its own (docs/BENCHMARKS.md). So there are as few of them as will do.
  *
  * First the guard, the inner end of the main span, and the rest of it; then what else belongs to the instant;
  * then the inner end again and the guard again, which prove the instant. What outlives it comes last, outside
@@ -32,8 +32,8 @@ static void add_predicted(
 			add(plan, prediction->spans[i].addr, NULL, prediction->spans[i].bytes);
 }
 
-/* The exact span that is so near before the guard that both are cheaper with one vector; their number if there
- * is none. The gap between them is as readable as the pages on both of its sides. */
+/* The exact span that is so near before the guard that both are cheaper with one vector; their number if
+ * there is none. The gap between them is as readable as the pages on both of its sides. */
 static size_t find_neighbour(const struct view_plan_parts *parts)
 {
 	const struct prediction *exact = parts->exact;
@@ -53,8 +53,8 @@ void view_plan_make(struct view_plan *plan, const struct view_plan_parts *parts)
 {
 	const struct view_main *main = parts->main;
 	size_t neighbour = find_neighbour(parts);
-	remote_addr second = neighbour < parts->exact->count ? parts->exact->spans[neighbour].addr
-							      : parts->guard_addr;
+	remote_addr second =
+		neighbour < parts->exact->count ? parts->exact->spans[neighbour].addr : parts->guard_addr;
 
 	plan->count = 0;
 	add(plan, parts->guard_addr, parts->guard, parts->guard_bytes);

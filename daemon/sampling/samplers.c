@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * See samplers.h.
+ * Whose a process is is a matter of spreading pids evenly. Neighbours come in steps: of one where a master
+ * starts its workers in one go, of two where two pools start theirs by turns or each worker starts a helper.
+ * The remainder of a division by the number of threads would put all the latter on one of two threads.
+ * Multiples of the golden ratio lie about evenly whatever the step.
  */
 #include "daemon/sampling/samplers.h"
 
@@ -9,6 +12,8 @@
 #include <string.h>
 #include <time.h>
 
+/* 2^32 divided by the golden ratio: Fibonacci hashing, Knuth, The Art of Computer Programming, 6.4. */
+#define GOLDEN 2654435769u
 /* A thread that has not ended by then hangs. */
 #define STOP_TIMEOUT_S 3
 
@@ -127,7 +132,9 @@ void samplers_empty(struct samplers *samplers)
 
 struct sampler *samplers_owner(const struct samplers *samplers, pid_t pid)
 {
-	return samplers->items[(unsigned)pid % samplers->count];
+	uint32_t spread = (uint32_t)pid * GOLDEN;
+
+	return samplers->items[(uint64_t)spread * samplers->count >> 32];
 }
 
 void samplers_submit(const struct samplers *samplers, struct order *order)

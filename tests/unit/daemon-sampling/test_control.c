@@ -186,6 +186,19 @@ static void units_of_all_samplers_come_newest_first(void **state)
 	order_free(order);
 }
 
+/* No sampler has more than a quarter too many of 64 workers, however their numbers were given out. */
+static void workers_are_spread_evenly_whatever_the_steps_of_their_pids(void **state)
+{
+	for (pid_t step = 1; step <= 5; step++) {
+		unsigned has[ENGINE_MAX_THREADS] = {0};
+
+		for (pid_t i = 0; i < 64; i++)
+			has[samplers_owner(&samplers, 4711 + i * step)->sampling.place]++;
+		for (unsigned i = 0; i < threads; i++)
+			assert_in_range(has[i], 64 / threads * 3 / 4, 64 / threads * 5 / 4 + 1);
+	}
+}
+
 static void what_may_be_kept_is_divided_among_the_samplers(void **state)
 {
 	uint32_t units = 0;
@@ -235,6 +248,7 @@ int main(void)
 		CONTROL_TEST(of_two_orders_the_later_one_counts_on_every_sampler),
 		CONTROL_TEST(a_reload_that_meets_a_rate_on_its_way_meets_it_on_every_sampler),
 		CONTROL_TEST(units_of_all_samplers_come_newest_first),
+		CONTROL_TEST(workers_are_spread_evenly_whatever_the_steps_of_their_pids),
 		CONTROL_TEST(what_may_be_kept_is_divided_among_the_samplers),
 		CONTROL_TEST(metrics_are_the_sums_of_what_each_sampler_does),
 	};
