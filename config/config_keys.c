@@ -118,6 +118,7 @@ void config_init(struct config *ret_config)
 	ret_config->sampling.max_depth = 512;
 	ret_config->sampling.realtime = true;
 	ret_config->sampling.threads = 1;
+	ret_config->sampling.cpu_budget_ppm = 10 * PPM_PER_PERCENT;
 	ret_config->limits.max_targets = 1024;
 	ret_config->limits.max_frames = 65536;
 	ret_config->limits.max_nodes = 16384;

@@ -47,6 +47,7 @@ cJSON *export_samplers_json(const struct metrics *metrics)
 		ok &= json_add_count(json, "expected", sampler->expected);
 		ok &= json_add_count(json, "missed", sampler->missed);
 		ok &= json_add_count(json, "late", sampler->late);
+		ok &= json_add_count(json, "stretch_ppm", sampler->stretch_ppm);
 		ok &= json_append_item(list, json);
 	}
 	return ok ? TAKE(list) : NULL;

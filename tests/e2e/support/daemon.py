@@ -35,6 +35,8 @@ class Daemon:
         self.configuration = {
             "socket": {"path": str(self.socket), "mode": "0666"} | sections.pop("socket", {}),
             "discovery": {"interval": "50ms"} | sections.pop("discovery", {}),
+            # How much is sampled must not depend on how busy the machine is; the budget has tests of its own.
+            "sampling": {"cpu_budget": "none"} | sections.pop("sampling", {}),
             **sections,
         }
         self.environment = environment or {}

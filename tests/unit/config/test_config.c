@@ -70,7 +70,7 @@ static void defaults_are_what_the_documentation_promises(void **state)
 	assert_int_equal(config.sampling.min_period_ns, 1000000);
 	assert_int_equal(config.sampling.max_period_ns, 1000000000);
 	assert_int_equal(config.sampling.threads, 1);
-	assert_int_equal(config.sampling.cpu_budget_ppm, 0);
+	assert_int_equal(config.sampling.cpu_budget_ppm, 100000);
 	assert_int_equal(config.sampling.placement, CONFIG_PLACEMENT_AUTO);
 	assert_string_equal(config.socket.path, "/run/cbox-profd/profd.sock");
 	assert_int_equal(config.socket.mode, 0666);
