@@ -37,7 +37,7 @@ static int compare_units(const void *a, const void *b)
 
 void order_merge_units(struct order *order)
 {
-	qsort(order->units, order->unit_count, sizeof(order->units[0]), compare_units);
+	qsort(order->units, order->unit_count, sizeof(struct unit_result *), compare_units);
 	while (order->unit_count > order->limit)
 		unit_result_free(order->units[--order->unit_count]);
 }
