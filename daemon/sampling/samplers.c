@@ -167,7 +167,7 @@ int samplers_reconfigure(struct samplers *samplers, const struct engine_options 
 
 bool samplers_are_alive(struct samplers *samplers)
 {
-	uint64_t heartbeats[ENGINE_MAX_THREADS];
+	uint64_t heartbeats[ENGINE_MAX_THREADS] = {0};
 
 	for (unsigned i = 0; i < samplers->count; i++) {
 		heartbeats[i] = atomic_load_explicit(&samplers->items[i]->heartbeat, memory_order_relaxed);
