@@ -2,10 +2,12 @@
 """Late and missed ticks are few on a loaded machine, and exactly those that the kernel sees (issue 3, Must show 6)."""
 import os
 import time
+from contextlib import ExitStack
 
 import pytest
 
-from support import load, observer, proc, wait
+from support import balance, load, observer, proc, wait
+from support.fpm import Pool
 
 SECONDS = 10
 HOGS = 2 * os.cpu_count()
@@ -75,3 +77,34 @@ def test_with_nothing_to_sample_the_sampler_sleeps(what, fpm, make_daemon):
     before, started = woken(), time.monotonic()
     wait.until(lambda: time.monotonic() - started > 3, "three seconds", 5, poll=0.2)
     assert woken() - before <= 5
+
+
+def test_an_overload_is_counted_answers_orders_and_leaves_nothing_behind(make_fpm, scripts, make_daemon):
+    """More ticks than the thread has time for: deadlines are skipped, never queued."""
+    workers = 40  # which take some 10 us each at a tick, of the 100 us there are
+    fpm = make_fpm(pools=[Pool(workers=workers)])
+    daemon = make_daemon(fpm, sampling={"rate": 100, "max_rate": 10000, "cpu_budget": "none"})
+
+    def sum_over(seconds):
+        before, started = daemon.metrics()["accounting"], time.monotonic()
+        slowest = 0
+        while time.monotonic() - started < seconds:
+            asked = time.monotonic()
+            daemon.ask("status")
+            slowest = max(slowest, time.monotonic() - asked)
+        after, seconds = daemon.metrics()["accounting"], time.monotonic() - started
+        balance.of(after)
+        return after["expected"] - before["expected"], after["missed"] - before["missed"], seconds, slowest
+
+    with ExitStack() as running:
+        for _ in range(workers):
+            running.enter_context(fpm.connect()).send(scripts / "deep.php", "d=50&seconds=600")
+        daemon.ask("rate", rate_hz=10000)
+        expected, missed, seconds, slowest = sum_over(3)
+        assert expected == pytest.approx(workers * 10000 * seconds, rel=0.05)
+        assert missed > 0.5 * expected
+        assert slowest < 1.0
+        daemon.ask("rate", rate_hz=100)
+        expected, missed, seconds, _ = sum_over(2)
+        assert expected == pytest.approx(workers * 100 * seconds, rel=0.2)
+        assert missed <= 0.05 * expected
