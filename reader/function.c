@@ -185,7 +185,7 @@ static int look_up(struct naming *naming)
 		entry->flags |= FUNCTION_TO_PROVE;
 		if (i > 0 && frame->func == frame[-1].func)
 			continue; /* recursion: wanted already */
-		count = function_proof_spans(naming->layout, entry, spans);
+		count = function_proof_spans(naming->layout, entry, naming->cache->request, spans);
 		for (size_t s = 0; s < count; s++)
 			batch_want(&naming->batch, spans[s]);
 	}
@@ -241,7 +241,7 @@ static int prove(struct naming *naming)
 		int r;
 
 		if (entry->flags & FUNCTION_TO_PROVE) {
-			r = function_proof_check(layout, naming->view, entry, &same);
+			r = function_proof_check(layout, naming->view, entry, naming->cache->request, &same);
 			if (r == REMOTE_E_FAULT) {
 				*entry = (struct function_entry){.func = entry->func};
 				naming->stale |= was_lasting;

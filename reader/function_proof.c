@@ -11,12 +11,21 @@
  * effect when a request begins, and with which every deployment gives its memory to other functions of the
  * same shape. For those that don't live as long, in every sample: the words are few, and ride in the view's
  * single call. PHP's own functions are never freed.
+ *
+ * Of these words most are strings' behind pointers. An interned string, as the compiler makes them, and a class
+ * are freed when the request ends and not before (zend_interned_strings_deactivate() in Zend/zend_string.c,
+ * shutdown_executor()): once seen in a request, the pointer alone says which it is. Names that are made at run
+ * time, of trampolines for __call(), are not interned.
  */
 #include "reader/function_proof.h"
 
 #include "reader/function.h"
 #include "reader/function_text.h"
 #include "reader/load.h"
+
+/* GC_TYPE_INFO() of a zend_string, and IS_STR_INTERNED in it (Zend/zend_types.h, 7.4 to 8.6). */
+#define GC_TYPE_INFO_OFFSET 4
+#define GC_IMMUTABLE (UINT32_C(1) << 6)
 
 /* The words of a zend_function that users and internal functions have in common end behind `scope`. */
 static size_t common_bytes(const struct layout *layout)
@@ -54,7 +63,14 @@ bool function_proof_needed(const struct layout *layout, const struct function_en
 	return entry->proved_in != request || entry->run_time_cache != frame->run_time_cache;
 }
 
-size_t function_proof_spans(const struct layout *layout, const struct function_entry *entry,
+/* Is it enough to look at the pointers to its strings? */
+static bool has_known_strings(const struct function_entry *entry, uint32_t request)
+{
+	return (entry->flags & FUNCTION_IS_NAMED) && (entry->flags & FUNCTION_HAS_LASTING_STRINGS) &&
+	       entry->proved_in == request;
+}
+
+size_t function_proof_spans(const struct layout *layout, const struct function_entry *entry, uint32_t request,
 	struct remote_span spans[static FUNCTION_PROOF_SPANS])
 {
 	remote_addr strings[] = {entry->function_name, entry->filename, entry->class_name};
@@ -63,7 +79,7 @@ size_t function_proof_spans(const struct layout *layout, const struct function_e
 
 	spans[count++] = (struct remote_span){
 		.addr = entry->func, .bytes = internal ? common_bytes(layout) : header_bytes(layout)};
-	if (!(entry->flags & FUNCTION_IS_NAMED))
+	if (!(entry->flags & FUNCTION_IS_NAMED) || has_known_strings(entry, request))
 		return count;
 	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
 		if (strings[i] != 0)
@@ -74,8 +90,9 @@ size_t function_proof_spans(const struct layout *layout, const struct function_e
 	return count;
 }
 
-/* The mark of the string at @string; 0 if there is none. */
-static int mark_of(const struct layout *layout, struct view *view, remote_addr string, uint32_t *ret_mark)
+/* The mark of the string at @string; 0 if there is none. *lasts stays as it is if the string is interned. */
+static int mark_of(const struct layout *layout, struct view *view, remote_addr string, uint32_t *ret_mark,
+	bool *lasts)
 {
 	const uint8_t *header;
 
@@ -89,6 +106,7 @@ static int mark_of(const struct layout *layout, struct view *view, remote_addr s
 	if (!header)
 		return view_error(view);
 	*ret_mark = function_text_mark(layout, header);
+	*lasts &= (load_u32(header + GC_TYPE_INFO_OFFSET) & GC_IMMUTABLE) != 0;
 	return 0;
 }
 
@@ -119,14 +137,18 @@ static uint64_t mix(uint64_t hash, uint64_t word)
 int function_proof_seal(const struct layout *layout, struct view *view, struct function_entry *entry)
 {
 	uint64_t content = UINT64_C(0xcbf29ce484222325);
+	bool lasts = true;
 	int r = class_name_of(layout, view, entry->scope, &entry->class_name);
 
 	if (r == 0)
-		r = mark_of(layout, view, entry->function_name, &entry->function_name_mark);
+		r = mark_of(layout, view, entry->function_name, &entry->function_name_mark, &lasts);
 	if (r == 0)
-		r = mark_of(layout, view, entry->filename, &entry->filename_mark);
+		r = mark_of(layout, view, entry->filename, &entry->filename_mark, &lasts);
 	if (r == 0)
-		r = mark_of(layout, view, entry->class_name, &entry->class_name_mark);
+		r = mark_of(layout, view, entry->class_name, &entry->class_name_mark, &lasts);
+	entry->flags &= ~(unsigned)FUNCTION_HAS_LASTING_STRINGS;
+	if (r == 0 && lasts)
+		entry->flags |= FUNCTION_HAS_LASTING_STRINGS;
 	content = mix(content, entry->opcodes);
 	content = mix(content, (uint64_t)entry->last << 32 | entry->line_start);
 	content = mix(content, (uint64_t)entry->function_name_mark << 32 | entry->filename_mark);
@@ -151,7 +173,7 @@ bool function_proof_try_seal(const struct layout *layout, struct view *view, str
 }
 
 /* How long a function of this kind lives. */
-static uint8_t lifetime(const struct layout *layout, uint32_t fn_flags, bool internal, bool nameless)
+static uint16_t lifetime(const struct layout *layout, uint32_t fn_flags, bool internal, bool nameless)
 {
 	if (fn_flags & (layout->ZEND_ACC_CLOSURE | layout->ZEND_ACC_CALL_VIA_TRAMPOLINE))
 		return FUNCTION_IS_VOLATILE;
@@ -208,8 +230,8 @@ static int read_header(
 	return 0;
 }
 
-int function_proof_check(
-	const struct layout *layout, struct view *view, struct function_entry *entry, bool *ret_same)
+int function_proof_check(const struct layout *layout, struct view *view, struct function_entry *entry,
+	uint32_t request, bool *ret_same)
 {
 	struct function_entry now = {0};
 	int r = read_header(layout, view, entry->func, &now);
@@ -220,6 +242,10 @@ int function_proof_check(
 		now.filename == entry->filename && now.scope == entry->scope &&
 		now.opcodes == entry->opcodes && now.last == entry->last &&
 		now.line_start == entry->line_start) {
+		if (has_known_strings(entry, request)) {
+			*ret_same = true;
+			return 0;
+		}
 		r = function_proof_seal(layout, view, &now);
 		if (r != 0 && r != REMOTE_E_FAULT)
 			return r;
@@ -227,6 +253,8 @@ int function_proof_check(
 			now.function_name_mark == entry->function_name_mark &&
 			now.filename_mark == entry->filename_mark &&
 			now.class_name_mark == entry->class_name_mark) {
+			entry->flags = (entry->flags & ~(unsigned)FUNCTION_HAS_LASTING_STRINGS) |
+				       (now.flags & FUNCTION_HAS_LASTING_STRINGS);
 			*ret_same = true;
 			return 0;
 		}

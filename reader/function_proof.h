@@ -20,15 +20,15 @@
 bool function_proof_needed(const struct layout *layout, const struct function_entry *entry,
 	const struct raw_frame *frame, remote_addr opline, bool caller, uint32_t request);
 
-/* What function_proof_check() will look at. Returns their number. */
-size_t function_proof_spans(const struct layout *layout, const struct function_entry *entry,
+/* What function_proof_check() will look at in this @request. Returns their number. */
+size_t function_proof_spans(const struct layout *layout, const struct function_entry *entry, uint32_t request,
 	struct remote_span spans[static FUNCTION_PROOF_SPANS]);
 
 /* Reads the function's header. If all key words are as they were, *ret_same is true; else it is false, and
  * @entry has the new header and is FUNCTION_IS_FRESH. 0, REMOTE_E_FAULT (the header can't be read), other
  * view_error(). */
-int function_proof_check(
-	const struct layout *layout, struct view *view, struct function_entry *entry, bool *ret_same);
+int function_proof_check(const struct layout *layout, struct view *view, struct function_entry *entry,
+	uint32_t request, bool *ret_same);
 
 /* Notes what the strings of a fresh entry look like, so that it can be proved later, and computes its
  * content: a number that functions with the same opcodes, name, file and line share (the closures that one

@@ -77,7 +77,7 @@ static int grow_index(struct function_table *table)
 	return 0;
 }
 
-void function_table_forget(struct function_table *table, uint8_t flag)
+void function_table_forget(struct function_table *table, uint16_t flag)
 {
 	size_t kept = 0;
 

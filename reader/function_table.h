@@ -23,6 +23,7 @@ enum {
 	FUNCTION_IS_NAMED = 1 << 5,           /* name_id and the marks are valid */
 	FUNCTION_TO_PROVE = 1 << 6,
 	FUNCTION_IS_FRESH = 1 << 7, /* its header was read, its names were not yet */
+	FUNCTION_HAS_LASTING_STRINGS = 1 << 8, /* its names and its class outlive the request */
 };
 
 /* One function, with the words that prove that it still is the one that was named. 96 bytes. */
@@ -37,7 +38,7 @@ struct function_entry {
 	uint32_t proved_in; /* request */
 	uint32_t content;   /* what its opcodes belong to, see function_proof_seal() */
 	uint32_t name_id;
-	uint8_t flags;
+	uint16_t flags;
 	uint8_t kind;    /* enum function_kind */
 	uint8_t op_kind; /* how it was included: the extended_value of the caller's INCLUDE_OR_EVAL; 0 */
 };
@@ -66,7 +67,7 @@ void function_table_deinit(struct function_table *table);
 void function_table_clear(struct function_table *table);
 
 /* Forgets the entries that have @flag. Numbers of those that stay change. */
-void function_table_forget(struct function_table *table, uint8_t flag);
+void function_table_forget(struct function_table *table, uint16_t flag);
 
 /* The number of the entry of @func, or FUNCTION_NONE. */
 uint32_t function_table_find(const struct function_table *table, remote_addr func);

@@ -236,7 +236,7 @@ static int refresh(struct view *view, bool again)
 			!is_guard(view, (const uint8_t *)second->into + (view->guard_addr - second->addr));
 
 		view->moved = again || torn ||
-			      (plan.lasting_end > plan.lasting && !is_guard(view, view->guard_last));
+			      (plan.last_guard && !is_guard(view, view->guard_last));
 		r = torn ? VIEW_E_TORN : 0;
 	}
 	view->broken = r;

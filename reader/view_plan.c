@@ -5,12 +5,16 @@
  *
  * First the guard, the inner end of the main span, and the rest of it; then what else belongs to the instant;
  * then the inner end again and the guard again, which prove the instant. What outlives it comes last, outside
- * of the part that the target's movement spoils.
+ * of the part that the target's movement spoils, and the guard once more; unless it is so little that it takes
+ * no longer than that guard would.
  */
 #include "reader/view_plan.h"
 
 #include <errno.h>
 #include <stdbool.h>
+
+/* Lasting spans that are read before the instant's last guard. */
+#define FEW_LASTING 1
 
 static size_t add(struct view_plan *plan, remote_addr addr, void *into, size_t bytes)
 {
@@ -49,6 +53,14 @@ static size_t find_neighbour(const struct view_plan_parts *parts)
 	return i;
 }
 
+static void add_lasting(struct view_plan *plan, const struct view_plan_parts *parts)
+{
+	plan->lasting = plan->count;
+	if (parts->lasting)
+		add_predicted(plan, parts->main, parts->lasting, parts->lasting->count);
+	plan->lasting_end = plan->count;
+}
+
 void view_plan_make(struct view_plan *plan, const struct view_plan_parts *parts)
 {
 	const struct view_main *main = parts->main;
@@ -57,6 +69,7 @@ void view_plan_make(struct view_plan *plan, const struct view_plan_parts *parts)
 		neighbour < parts->exact->count ? parts->exact->spans[neighbour].addr : parts->guard_addr;
 
 	plan->count = 0;
+	plan->last_guard = parts->lasting && parts->lasting->count > FEW_LASTING;
 	add(plan, parts->guard_addr, parts->guard, parts->guard_bytes);
 	plan->main = plan->count;
 	if (main->bytes > 0)
@@ -65,16 +78,17 @@ void view_plan_make(struct view_plan *plan, const struct view_plan_parts *parts)
 		add(plan, main->addr, NULL, main->again_addr - main->addr);
 	plan->exact = plan->count;
 	add_predicted(plan, main, parts->exact, neighbour);
-	plan->exact_end = plan->again = plan->count;
+	plan->exact_end = plan->count;
+	if (!plan->last_guard)
+		add_lasting(plan, parts);
+	plan->again = plan->count;
 	if (main->bytes > 0)
 		add(plan, main->again_addr, NULL, main->again_bytes);
 	plan->second_guard = add(plan, second, NULL, parts->guard_addr + parts->guard_bytes - second);
-	plan->lasting = plan->count;
-	if (parts->lasting)
-		add_predicted(plan, main, parts->lasting, parts->lasting->count);
-	plan->lasting_end = plan->count;
-	if (plan->lasting_end > plan->lasting)
+	if (plan->last_guard) {
+		add_lasting(plan, parts);
 		add(plan, parts->guard_addr, parts->guard_last, parts->guard_bytes);
+	}
 }
 
 int view_plan_place(struct view_plan *plan, const struct view_main *main, struct arena *arena, bool reset)

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,7 +32,8 @@ struct view_plan {
 	size_t exact, exact_end; /* which of them are exact predicted spans */
 	size_t again;
 	size_t second_guard; /* the guard, or an exact span that ends just before it, with the guard */
-	size_t lasting, lasting_end; /* lasting predicted spans; if there are any, the guard follows them */
+	size_t lasting, lasting_end; /* lasting predicted spans */
+	bool last_guard;             /* they are the last ones, and the guard follows them */
 };
 
 void view_plan_make(struct view_plan *plan, const struct view_plan_parts *parts);
