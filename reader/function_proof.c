@@ -12,10 +12,10 @@
  * same shape. For those that don't live as long, in every sample: the words are few, and ride in the view's
  * single call. PHP's own functions are never freed.
  *
- * Of these words most are strings' behind pointers. An interned string, as the compiler makes them, and a class
- * are freed when the request ends and not before (zend_interned_strings_deactivate() in Zend/zend_string.c,
- * shutdown_executor()): once seen in a request, the pointer alone says which it is. Names that are made at run
- * time, of trampolines for __call(), are not interned.
+ * Of these words most are strings' behind pointers. An interned string, as the compiler makes them, and a
+ * class are freed when the request ends and not before (zend_interned_strings_deactivate() in
+ * Zend/zend_string.c, shutdown_executor()): once seen in a request, the pointer alone says which it is. Names
+ * that are made at run time, of trampolines for __call(), are not interned.
  */
 #include "reader/function_proof.h"
 
@@ -91,8 +91,8 @@ size_t function_proof_spans(const struct layout *layout, const struct function_e
 }
 
 /* The mark of the string at @string; 0 if there is none. *lasts stays as it is if the string is interned. */
-static int mark_of(const struct layout *layout, struct view *view, remote_addr string, uint32_t *ret_mark,
-	bool *lasts)
+static int mark_of(
+	const struct layout *layout, struct view *view, remote_addr string, uint32_t *ret_mark, bool *lasts)
 {
 	const uint8_t *header;
 

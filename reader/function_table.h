@@ -22,7 +22,7 @@ enum {
 	FUNCTION_HAS_VOLATILE_LINES = 1 << 4, /* eval()'d: other code of the same look may take its place */
 	FUNCTION_IS_NAMED = 1 << 5,           /* name_id and the marks are valid */
 	FUNCTION_TO_PROVE = 1 << 6,
-	FUNCTION_IS_FRESH = 1 << 7, /* its header was read, its names were not yet */
+	FUNCTION_IS_FRESH = 1 << 7,            /* its header was read, its names were not yet */
 	FUNCTION_HAS_LASTING_STRINGS = 1 << 8, /* its names and its class outlive the request */
 };
 

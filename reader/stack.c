@@ -438,7 +438,8 @@ int stack_walk(struct view *view, const struct layout *layout, struct stack_page
 	if (r == WALK_TOO_DEEP)
 		r = walk.seen > 0 ? walk_outer_end(&walk) : STACK_E_CORRUPT;
 	finish(&walk);
-	ret_stack->steady_bytes = walk.copies.steady_bytes;
+	if (view_main(view)->addr == ret_stack->page)
+		ret_stack->steady_bytes = walk.copies.steady_bytes;
 	pages->deep = ret_stack->omitted_at_least;
 	return r;
 }

@@ -235,8 +235,7 @@ static int refresh(struct view *view, bool again)
 		bool torn =
 			!is_guard(view, (const uint8_t *)second->into + (view->guard_addr - second->addr));
 
-		view->moved = again || torn ||
-			      (plan.last_guard && !is_guard(view, view->guard_last));
+		view->moved = again || torn || (plan.last_guard && !is_guard(view, view->guard_last));
 		r = torn ? VIEW_E_TORN : 0;
 	}
 	view->broken = r;

@@ -5,8 +5,8 @@
  *
  * First the guard, the inner end of the main span, and the rest of it; then what else belongs to the instant;
  * then the inner end again and the guard again, which prove the instant. What outlives it comes last, outside
- * of the part that the target's movement spoils, and the guard once more; unless it is so little that it takes
- * no longer than that guard would.
+ * of the part that the target's movement spoils, and the guard once more; unless it is so little that it
+ * takes no longer than that guard would.
  */
 #include "reader/view_plan.h"
 
