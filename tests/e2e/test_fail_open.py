@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from support import php_builds, wait
+from support import php_builds, proc, wait
 from support.gate import Gate
 
 BUDGET_NS = 20_000_000
@@ -197,6 +197,8 @@ def test_the_daemon_goes_in_mid_request(fate, build, fpm, scripts, make_daemon, 
         daemon.signal(fate)
         if fate != signal.SIGSTOP:
             daemon.process.wait(10)
+        else:
+            wait.until(lambda: proc.is_stopped(daemon.pid), "the daemon to stand still")
         gate.open()
         told = connection.read().json()
     if fate == signal.SIGSTOP:

@@ -27,6 +27,11 @@ def is_alive(pid):
         return False
 
 
+def is_stopped(pid):
+    """By a signal, and all of its threads: those that run somewhere go on for a moment after kill() has returned."""
+    return all(read(pid, f"task/{tid}/stat").rsplit(")", 1)[1].split()[0] == "T" for tid in threads(pid))
+
+
 def children(pid):
     try:
         return [int(child) for child in read(pid, f"task/{pid}/children").split()]
