@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Has a process run since it was last looked at, and what are its exact clocks? /proc/PID/schedstat and
- * /proc/PID/syscall on kept descriptors.
+ * Has a process run since it was last looked at, what are its exact clocks, and where is it? Files of
+ * /proc/PID on kept descriptors.
  */
 #pragma once
 
@@ -45,6 +45,17 @@ struct activity_place {
 
 /* Fields 3 and 39 of /proc/PID/stat, one pread. -ESRCH, -EPROTO. */
 int activity_read_place(struct activity *activity, struct activity_place *ret_place);
+
+/* What tells a process on a CPU from one that is queued for it. */
+struct activity_schedule {
+	uint64_t switch_outs;  /* of its own accord or not; see struct activity_clocks for the ins */
+	uint64_t accounted_ns; /* by its CPU's own clock: when its run time was last brought up to date, which
+				  is also done when it leaves the CPU, and when it comes to it */
+};
+
+/* /proc/PID/sched, one pread, but five times as long a one as the clocks are. -ESRCH, -EPROTO; -EOPNOTSUPP:
+ * this kernel has none (before Linux 6.15 that is up to CONFIG_SCHED_DEBUG). */
+int activity_read_schedule(struct activity *activity, struct activity_schedule *ret_schedule);
 
 /* Can "blocked" be known here? False where /proc/PID/syscall is not readable. */
 bool activity_knows_syscall(const struct activity *activity);

@@ -71,7 +71,7 @@ struct target_report {
 	uid_t uid;
 	char pool[64];
 	char php_version[32], sapi[32];
-	char state[16]; /* "running", "waiting", "idle", "new" */
+	char state[16]; /* "running", "queued", "waiting", "idle", "new" */
 	bool suspended;
 	uint64_t period_ns; /* in force */
 	uint64_t asked_period_ns;

@@ -72,34 +72,84 @@ static void add_unread(struct weighed_tree *tree, const struct weighed_times *ti
 	add_time(&tree->nodes[unread], times);
 }
 
-/* Of the nodes of a tree. */
-struct weights {
-	uint64_t running_ns, waiting_ns;
-	struct calltree_node *most_running, *most_waiting; /* NULL: none */
+/* Which of a node's weights. */
+enum weight {
+	WEIGHT_RUNNING,
+	WEIGHT_QUEUED,
+	WEIGHT_WAITING,
 };
 
-static struct weights weigh(const struct weighed_tree *tree)
+static uint64_t weight_of(const struct calltree_node *node, enum weight weight)
 {
-	struct weights weights = {0};
+	switch (weight) {
+	case WEIGHT_RUNNING:
+		return node->cpu_ns;
+	case WEIGHT_QUEUED:
+		return node->queue_ns;
+	case WEIGHT_WAITING:
+		return node->wall_ns;
+	}
+	return 0;
+}
+
+/* One class of time, divided by a weight. */
+struct division {
+	uint64_t whole_ns, left_ns;
+	enum weight by;
+	uint64_t weights_ns;
+	uint32_t heaviest; /* CALLTREE_NONE: no node weighs anything */
+};
+
+static struct division divide(const struct weighed_tree *tree, uint64_t whole_ns, enum weight by)
+{
+	struct division division = {
+		.whole_ns = whole_ns, .left_ns = whole_ns, .by = by, .heaviest = CALLTREE_NONE};
+	uint64_t most_ns = 0;
 
 	for (uint32_t i = 0; i < tree->count; i++) {
-		struct calltree_node *node = &tree->nodes[i];
+		uint64_t weight_ns = weight_of(&tree->nodes[i], by);
 
-		weights.running_ns += node->cpu_ns;
-		weights.waiting_ns += node->wall_ns;
-		if (node->cpu_ns > (weights.most_running ? weights.most_running->cpu_ns : 0))
-			weights.most_running = node;
-		if (node->wall_ns > (weights.most_waiting ? weights.most_waiting->wall_ns : 0))
-			weights.most_waiting = node;
+		division.weights_ns += weight_ns;
+		if (weight_ns > most_ns) {
+			most_ns = weight_ns;
+			division.heaviest = i;
+		}
 	}
-	return weights;
+	return division;
+}
+
+/* By @second, where no node has a @first one. */
+static struct division divide_by_either(
+	const struct weighed_tree *tree, uint64_t whole_ns, enum weight first, enum weight second)
+{
+	struct division division = divide(tree, whole_ns, first);
+
+	return division.heaviest == CALLTREE_NONE ? divide(tree, whole_ns, second) : division;
+}
+
+static uint64_t take_share(struct division *division, const struct calltree_node *node)
+{
+	uint64_t taken_ns = share(division->whole_ns, weight_of(node, division->by), division->weights_ns);
+
+	division->left_ns -= taken_ns;
+	return taken_ns;
+}
+
+/* What rounding has left over is the heaviest node's; where there is none, all is still left. */
+static uint64_t take_rest(struct division *division, uint32_t node)
+{
+	uint64_t taken_ns = node == division->heaviest ? division->left_ns : 0;
+
+	division->left_ns -= taken_ns;
+	return taken_ns;
 }
 
 int weighed_tree_settle(struct weighed_tree *tree)
 {
 	const struct weighed_times *times = &tree->times;
-	struct weighed_times left = *times, unread;
-	struct weights weights;
+	struct division cpu, queue, off;
+	struct weighed_times unread;
+	uint32_t count = tree->count;
 	int r;
 
 	if (tree->settled)
@@ -107,31 +157,30 @@ int weighed_tree_settle(struct weighed_tree *tree)
 	r = reserve_one(tree);
 	if (r < 0)
 		return r;
-	weights = weigh(tree);
-	for (uint32_t i = 0; i < tree->count; i++) {
+	cpu = divide_by_either(tree, times->cpu_ns, WEIGHT_RUNNING, WEIGHT_QUEUED);
+	queue = divide_by_either(tree, times->queue_ns, WEIGHT_QUEUED, WEIGHT_RUNNING);
+	off = divide(tree, times->off_ns, WEIGHT_WAITING);
+	for (uint32_t i = 0; i < count; i++) {
 		struct calltree_node *node = &tree->nodes[i];
 		struct weighed_times own = {
-			.cpu_ns = share(times->cpu_ns, node->cpu_ns, weights.running_ns),
-			.queue_ns = share(times->queue_ns, node->cpu_ns, weights.running_ns),
-			.off_ns = share(times->off_ns, node->wall_ns, weights.waiting_ns),
+			.cpu_ns = take_share(&cpu, node),
+			.queue_ns = take_share(&queue, node),
+			.off_ns = take_share(&off, node),
 		};
 
-		node->cpu_ns = node->wall_ns = 0;
+		node->cpu_ns = node->queue_ns = node->wall_ns = 0;
 		add_time(node, &own);
-		left.cpu_ns -= own.cpu_ns;
-		left.queue_ns -= own.queue_ns;
-		left.off_ns -= own.off_ns;
 	}
-	unread = left;
-	if (weights.most_running) {
-		add_time(weights.most_running,
-			&(struct weighed_times){.cpu_ns = left.cpu_ns, .queue_ns = left.queue_ns});
-		unread.cpu_ns = unread.queue_ns = 0;
-	}
-	if (weights.most_waiting) {
-		add_time(weights.most_waiting, &(struct weighed_times){.off_ns = left.off_ns});
-		unread.off_ns = 0;
-	}
+	for (uint32_t i = 0; i < count; i++)
+		add_time(&tree->nodes[i], &(struct weighed_times){
+						  .cpu_ns = take_rest(&cpu, i),
+						  .queue_ns = take_rest(&queue, i),
+						  .off_ns = take_rest(&off, i),
+					  });
+	unread = *times;
+	unread.cpu_ns = cpu.left_ns;
+	unread.queue_ns = queue.left_ns;
+	unread.off_ns = off.left_ns;
 	if (!is_nothing(&unread))
 		add_unread(tree, &unread);
 	tree->settled = true;

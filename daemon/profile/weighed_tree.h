@@ -22,8 +22,8 @@ struct weighed_times {
 };
 
 struct weighed_tree {
-	/* As calltree_nodes() gives them; until it is settled, cpu_ns and wall_ns are weights: the time that
-	 * a node's running and its waiting samples stand for. */
+	/* As calltree_nodes() gives them; until it is settled, cpu_ns, queue_ns and wall_ns are weights: the
+	 * time that a node's running, its queued and its waiting samples stand for. */
 	struct calltree_node *nodes;
 	uint32_t count, room;
 	bool settled;
@@ -34,8 +34,9 @@ struct weighed_tree {
 /* Frees what it holds, not itself. */
 void weighed_tree_deinit(struct weighed_tree *tree);
 
-/* Turns weights into time: what the nodes hold then sums up to the times exactly. Time of a class in which no
- * sample was found goes to <unread>. -ENOMEM: it is as it was. */
+/* Turns weights into time: what the nodes hold then sums up to the times exactly. CPU time of which there is
+ * no sample is divided like queue time, and the other way round: most often it is the same functions'. Time
+ * of a class in which no sample was found goes to <unread>. -ENOMEM: it is as it was. */
 int weighed_tree_settle(struct weighed_tree *tree);
 
 /* Once settled. -ENOMEM. */

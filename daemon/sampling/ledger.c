@@ -4,15 +4,7 @@
  */
 #include "daemon/sampling/ledger.h"
 
-static uint64_t advance(uint64_t now, uint64_t then)
-{
-	return now > then ? now - then : 0;
-}
-
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
+#include "daemon/sampling/clock.h"
 
 void ledger_init(struct ledger *ledger, struct calltree *tree)
 {
@@ -42,9 +34,9 @@ static struct weighed_times stretch(
 	const struct ledger *ledger, uint64_t now_ns, const struct activity_clocks *clocks)
 {
 	/* The clocks and the time are read a moment apart: never more of them than of it. */
-	uint64_t wall = advance(now_ns, ledger->since_ns);
-	uint64_t cpu = smaller(advance(clocks->run_ns, ledger->since.run_ns), wall);
-	uint64_t queue = smaller(advance(clocks->queue_ns, ledger->since.queue_ns), wall - cpu);
+	uint64_t wall = clock_advance(now_ns, ledger->since_ns);
+	uint64_t cpu = smaller_of(clock_advance(clocks->run_ns, ledger->since.run_ns), wall);
+	uint64_t queue = smaller_of(clock_advance(clocks->queue_ns, ledger->since.queue_ns), wall - cpu);
 
 	return (struct weighed_times){.cpu_ns = cpu, .queue_ns = queue, .off_ns = wall - cpu - queue};
 }
@@ -84,16 +76,25 @@ void ledger_skip(struct ledger *ledger, uint64_t now_ns, const struct activity_c
 	ledger->since = *clocks;
 }
 
-void ledger_sample(struct ledger *ledger, uint32_t node_index, bool running, uint64_t now_ns)
+void ledger_sample(struct ledger *ledger, uint32_t node_index, enum presence presence, uint64_t free_since_ns,
+	uint64_t now_ns)
 {
 	struct calltree_node *node = calltree_node(ledger->tree, node_index);
+	uint64_t since_ns = free_since_ns > ledger->last_ns ? free_since_ns : ledger->last_ns;
 	/* A sample always weighs something, also the first of a unit that has only just begun. */
-	uint64_t weight_ns = advance(now_ns, ledger->last_ns) + 1;
+	uint64_t weight_ns = clock_advance(now_ns, since_ns) + 1;
 
-	if (running)
+	switch (presence) {
+	case PRESENCE_RUNNING:
 		node->cpu_ns += weight_ns;
-	else
+		break;
+	case PRESENCE_QUEUED:
+		node->queue_ns += weight_ns;
+		break;
+	case PRESENCE_WAITING:
 		node->wall_ns += weight_ns;
+		break;
+	}
 	ledger->last_ns = now_ns;
 }
 

@@ -4,16 +4,17 @@
  *
  * A process is always in one of three states: on a CPU, ready with no CPU (queue), or off the CPU, waiting.
  * How long it was in each the kernel knows exactly (schedstat and the wall clock), but for a running process
- * only up to its last scheduler tick or switch. Samples know where it was: each finds it running (or ready
- * to), or waiting. So the clocks say how much time of each class there is, and the samples divide it within
- * the class: CPU and queue time among the functions that were found running, by the time each of those
- * samples stands for; the rest among those found waiting. The sums are exact, the division is unbiased, and a
+ * only up to its last scheduler tick or switch. Samples know where it was, and in which of the three
+ * (presence.h). So the clocks say how much time of each there is, and the samples divide it within each, by
+ * the time each of them stands for: CPU time among the functions that were found on a CPU, queue time among
+ * those found queued, the rest among those found waiting. The sums are exact, the division is unbiased, and a
  * function that sleeps 9 ms of 10 is not charged with the CPU that its neighbour used in between, as it would
- * be if the clock's advance went to whichever stack ended an interval (docs/DECISIONS.md has the figures of
- * both and of others).
+ * be if the clock's advance went to whichever stack ended an interval; nor one that is woken up often with
+ * CPU for the time it stood in the queue (docs/DECISIONS.md has the figures of both and of others).
  *
- * While samples come in, a node's cpu_ns and wall_ns are weights: the time its running and its waiting
- * samples stand for. Whoever is given the tree turns them into time (weighed_tree_settle()).
+ * While samples come in, a node's cpu_ns, queue_ns and wall_ns are weights: the time that its running, its
+ * queued and its waiting samples stand for. Whoever is given the tree turns them into time
+ * (weighed_tree_settle()).
  */
 #pragma once
 
@@ -22,6 +23,7 @@
 
 #include "reader/activity.h"
 #include "daemon/profile/weighed_tree.h"
+#include "daemon/sampling/presence.h"
 
 struct ledger {
 	struct calltree *tree;      /* borrowed: holds weights */
@@ -49,8 +51,11 @@ void ledger_close(struct ledger *ledger, uint64_t now_ns, const struct activity_
  * @now_ns that time is <unread>'s. An open stretch begins anew. */
 void ledger_skip(struct ledger *ledger, uint64_t now_ns, const struct activity_clocks *clocks);
 
-/* A sample found the process in @node: running (or ready to), or waiting. */
-void ledger_sample(struct ledger *ledger, uint32_t node, bool running, uint64_t now_ns);
+/* A sample found the process in @node, and where it was then. It stands for the time since the last one, but
+ * for the part before @free_since_ns, in which that one kept the process from running: no sample can ever be
+ * taken there, so time in which it runs would have too many. */
+void ledger_sample(struct ledger *ledger, uint32_t node, enum presence presence, uint64_t free_since_ns,
+	uint64_t now_ns);
 
 /* The times so far, an open stretch's as of @now_ns and @clocks. */
 struct weighed_times ledger_times(

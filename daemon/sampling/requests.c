@@ -16,22 +16,12 @@
 
 #include <string.h>
 
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static uint64_t advance(uint64_t now, uint64_t then)
-{
-	return now > then ? now - then : 0;
-}
-
 struct activity_clocks requests_clocks_at(
 	const struct target *target, uint64_t then_ns, uint64_t now_ns, const struct activity_clocks *now)
 {
-	uint64_t since = advance(now_ns, then_ns);
-	uint64_t run = smaller(advance(now->run_ns, target->clocks.run_ns), since);
-	uint64_t queue = smaller(advance(now->queue_ns, target->clocks.queue_ns), since - run);
+	uint64_t since = clock_advance(now_ns, then_ns);
+	uint64_t run = smaller_of(clock_advance(now->run_ns, target->clocks.run_ns), since);
+	uint64_t queue = smaller_of(clock_advance(now->queue_ns, target->clocks.queue_ns), since - run);
 
 	return (struct activity_clocks){
 		.run_ns = now->run_ns - run,
@@ -238,9 +228,9 @@ void requests_track(struct target *target, struct sampling *sampling, const stru
 	uint64_t now_ns, const struct activity_clocks *clocks)
 {
 	if (!request) {
-		uint64_t used = advance(clocks->run_ns, target->clocks.run_ns) +
-				advance(clocks->queue_ns, target->clocks.queue_ns);
-		uint64_t end_ns = target->ticked ? smaller(target->last_ns + used, now_ns) : now_ns;
+		uint64_t used = clock_advance(clocks->run_ns, target->clocks.run_ns) +
+				clock_advance(clocks->queue_ns, target->clocks.queue_ns);
+		uint64_t end_ns = target->ticked ? smaller_of(target->last_ns + used, now_ns) : now_ns;
 
 		leave_request(target, sampling, end_ns, clocks);
 		close_window(target, end_ns, clocks);

@@ -480,6 +480,7 @@ void *sampler_run(void *context)
 		snprintf(name, sizeof(name), "sampler/%u", sampler->sampling.place);
 	pthread_setname_np(pthread_self(), name);
 	ask_for_realtime(sampler);
+	presence_observer_init(&sampler->sampling.observer);
 	while (!sampler->stopping)
 		turn(sampler);
 	rounds_end(sampler);

@@ -50,6 +50,7 @@ void sampling_deinit(struct sampling *sampling)
 {
 	while (sampling->spare_tree_count)
 		calltree_free(sampling->spare_trees[--sampling->spare_tree_count]);
+	presence_observer_deinit(&sampling->observer);
 	if (sampling->retention)
 		retention_free(sampling->retention);
 	if (sampling->frames)

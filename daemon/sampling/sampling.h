@@ -14,6 +14,7 @@
 #include "daemon/sampling/clock.h"
 #include "daemon/sampling/engine.h"
 #include "daemon/sampling/frame_pruning.h"
+#include "daemon/sampling/presence.h"
 #include "daemon/sampling/retention.h"
 
 /* Trees kept for the next unit. */
@@ -32,6 +33,7 @@ struct sampling {
 	struct budget budget;
 	struct accounting accounting; /* of all targets, also those that are gone */
 	uint64_t units_finished_total;
+	struct presence_observer observer;
 	struct php_sample *sample; /* scratch */
 };
 

@@ -100,18 +100,19 @@ static uint32_t find_node(struct calltree *tree, int answer, const struct php_sa
 	return node;
 }
 
-static void charge(struct ledger *ledger, uint32_t node, bool counts, bool running, uint64_t now_ns)
+static void charge(
+	const struct target *target, struct ledger *ledger, uint32_t node, bool counts, uint64_t now_ns)
 {
 	calltree_node(ledger->tree, node)->samples += counts;
-	ledger_sample(ledger, node, running, now_ns);
+	ledger_sample(ledger, node, target->presence.found, target->free_since_ns, now_ns);
 }
 
 static void charge_all(struct target *target, bool counts, uint64_t now_ns)
 {
 	if (target->window.open)
-		charge(&target->window, target->window_node, counts, !target->at_rest, now_ns);
+		charge(target, &target->window, target->window_node, counts, now_ns);
 	if (target->unit.open && target->unit.collecting)
-		charge(&target->unit.ledger, target->unit_node, counts, !target->at_rest, now_ns);
+		charge(target, &target->unit.ledger, target->unit_node, counts, now_ns);
 }
 
 static void note(struct target *target, struct sampling *sampling, const struct accounting *tick)
@@ -163,7 +164,7 @@ static void look(struct target *target, struct sampling *sampling, uint64_t now_
 
 	follow(target, sampling, answer, now_ns, clocks);
 	target->unreadable_ticks = readable ? 0 : target->unreadable_ticks + 1;
-	target->proved = target->at_rest && readable;
+	target->proved = target->presence.off_cpu && readable;
 
 	if (target->idle) {
 		*(readable ? &tick->idle : &tick->unreadable) = 1;
@@ -205,12 +206,24 @@ static void note_period(struct target *target, uint64_t period_ns)
 		labels->period_ns = period_ns;
 }
 
+/* What the clocks tell of the time since the last tick. */
+static void note_time_since(struct target *target, const struct activity_clocks *clocks, uint64_t now_ns)
+{
+	if (target->presence.found != PRESENCE_WAITING)
+		target->disturbed =
+			clocks->switch_ins == target->clocks.switch_ins ? 0 : target->disturbed + 1;
+	if (target->ticked)
+		presence_note_clocks(
+			&target->presence, &target->clocks, clocks, now_ns - target->last_ns, now_ns);
+	target->free_since_ns =
+		target->last_ns + presence_kept_off_ns(&target->presence, &target->clocks, clocks);
+}
+
 enum target_fate target_tick(struct target *target, struct sampling *sampling, const struct cadence_due *due)
 {
 	struct accounting tick = {0};
 	struct activity *activity = php_process_activity(target->process);
 	struct activity_clocks clocks;
-	struct activity_syscall syscall;
 	uint64_t now_ns = monotonic_now_ns(), own = take_own(target, due);
 	int r;
 
@@ -224,11 +237,10 @@ enum target_fate target_tick(struct target *target, struct sampling *sampling, c
 	accounting_note_lateness(&tick, due->late_ns, due->period_ns);
 	note_period(target, due->period_ns);
 
-	if (!target->at_rest)
-		target->disturbed =
-			clocks.switch_ins == target->clocks.switch_ins ? 0 : target->disturbed + 1;
-	if (target->proved && clocks.switch_ins == target->clocks.switch_ins) {
-		/* It has not executed an instruction since: its stack is what it was. */
+	note_time_since(target, &clocks, now_ns);
+	if (target->proved && presence_is_unmoved(&target->presence, &clocks)) {
+		/* Its stack is what it was. */
+		presence_look_again(&target->presence, activity, now_ns);
 		if (target->idle) {
 			tick.idle = 1;
 		} else {
@@ -237,10 +249,9 @@ enum target_fate target_tick(struct target *target, struct sampling *sampling, c
 			charge_all(target, true, now_ns);
 		}
 	} else {
-		/* In this order: a system call seen between two equal switch-in counts, this one and the next
-		 * tick's, proves that it was off the CPU from before the snapshot until then. */
-		target->at_rest = activity_knows_syscall(activity) &&
-				  activity_read_syscall(activity, &syscall) == 0 && syscall.blocked;
+		/* In this order: seen off the CPU between two equal switch-in counts, this one and the next
+		 * tick's, it was so from before the snapshot until then. */
+		presence_look(&target->presence, &sampling->observer, activity, &clocks, now_ns);
 		look(target, sampling, now_ns, &clocks, &tick);
 	}
 	note(target, sampling, &tick);
@@ -312,6 +323,7 @@ static void note_visit(struct target *target, uint64_t now_ns, const struct acti
 {
 	target->last_ns = now_ns;
 	target->clocks = *clocks;
+	target->presence.off_cpu = false;
 	target->proved = false;
 }
 
@@ -413,6 +425,19 @@ static void copy(char *into, size_t bytes, const char *text)
 	snprintf(into, bytes, "%s", text);
 }
 
+static const char *state_of(const struct target *target)
+{
+	static const char *const words[] = {
+		[PRESENCE_RUNNING] = "running",
+		[PRESENCE_QUEUED] = "queued",
+		[PRESENCE_WAITING] = "waiting",
+	};
+
+	if (!target->ticked)
+		return "new";
+	return target->idle ? "idle" : words[target->presence.found];
+}
+
 void target_report(const struct target *target, const struct sampling *sampling, uint64_t now_ns,
 	struct target_report *ret_report)
 {
@@ -439,9 +464,5 @@ void target_report(const struct target *target, const struct sampling *sampling,
 	copy(ret_report->path, sizeof(ret_report->path), target->request.path);
 	if (target->unit.open)
 		copy(ret_report->trace_id, sizeof(ret_report->trace_id), labels->trace_id);
-	copy(ret_report->state, sizeof(ret_report->state),
-		!target->ticked   ? "new"
-		: target->idle    ? "idle"
-		: target->at_rest ? "waiting"
-				  : "running");
+	copy(ret_report->state, sizeof(ret_report->state), state_of(target));
 }

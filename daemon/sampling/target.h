@@ -13,6 +13,7 @@
 #include "daemon/sampling/cadences.h"
 #include "daemon/sampling/discovery.h"
 #include "daemon/sampling/open_unit.h"
+#include "daemon/sampling/presence.h"
 #include "daemon/sampling/sampling.h"
 
 /* Ticks in a row that could make nothing of a live process, after which it is examined anew: it may have
@@ -48,10 +49,11 @@ struct target {
 	/* as of the last tick */
 	uint64_t last_ns;
 	struct activity_clocks clocks;
-	bool ticked;               /* there was one, or a finish */
-	bool at_rest;              /* it was off the CPU */
+	bool ticked; /* there was one, or a finish */
+	struct presence_watch presence;
+	uint64_t free_since_ns;    /* until then the tick before had kept it off its CPU */
 	unsigned disturbed;        /* ticks in a row between which it ran on, but not all the time */
-	bool proved;               /* and what was seen of it holds as long as switch_ins stays */
+	bool proved;               /* what was seen of it holds as long as it is unmoved */
 	bool idle;                 /* between requests */
 	unsigned unreadable_ticks; /* in a row */
 	struct request request;

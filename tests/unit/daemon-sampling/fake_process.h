@@ -28,13 +28,17 @@ struct fake_process {
 	uint64_t now_ns, cpu_ns; /* the second: the sampler's */
 	struct activity_clocks clocks;
 	bool blocked;
+	bool queued;            /* ready, and off the CPU */
+	bool driven_off;        /* by the thread that looks */
+	uint64_t outs_ahead;    /* as many of its switch-ins were not counted */
+	bool page_is_not_there; /* no /proc/PID/sched */
 	int clocks_error;
 	int answer; /* of php_process_sample() */
 	struct php_sample sample;
 	struct frame frames[2]; /* of it */
 	struct counters counters;
 	char sapi[32];
-	unsigned looks, closed;
+	unsigned looks, closed, pages;
 };
 
 static struct fake_process fake;
@@ -103,7 +107,8 @@ int php_process_counters(struct php_process *process, struct counters *ret_count
 
 int activity_open(pid_t pid, struct activity **ret_activity)
 {
-	return -ENOSYS;
+	*ret_activity = (struct activity *)&fake;
+	return 0;
 }
 
 void activity_close(struct activity *activity)
@@ -128,6 +133,23 @@ int activity_read_place(struct activity *activity, struct activity_place *ret_pl
 	return 0;
 }
 
+/* The looking thread's came to its CPU at 77. */
+static struct activity *const fake_own_thread = (struct activity *)&fake;
+
+int activity_read_schedule(struct activity *activity, struct activity_schedule *ret_schedule)
+{
+	bool off_cpu = fake.blocked || fake.queued || fake.driven_off;
+
+	if (fake.page_is_not_there)
+		return -EOPNOTSUPP;
+	fake.pages++;
+	*ret_schedule = (struct activity_schedule){
+		.switch_outs = fake.clocks.switch_ins - !off_cpu + fake.outs_ahead,
+		.accounted_ns = activity == fake_own_thread || fake.driven_off ? 77 : 42,
+	};
+	return 0;
+}
+
 bool activity_knows_syscall(const struct activity *activity)
 {
 	return true;
@@ -146,13 +168,22 @@ static inline void fake_run(uint64_t ns)
 	fake.now_ns += ns;
 	fake.clocks.run_ns += ns;
 	fake.clocks.switch_ins++;
+	fake.blocked = fake.queued = false;
+}
+
+/* It is ready, and gets no CPU. */
+static inline void fake_queue(uint64_t ns)
+{
+	fake.now_ns += ns;
 	fake.blocked = false;
+	fake.queued = true;
 }
 
 static inline void fake_sleep(uint64_t ns)
 {
 	fake.now_ns += ns;
 	fake.blocked = true;
+	fake.queued = false;
 }
 
 /* A look finds it in @function, which its main script has called. */
@@ -250,6 +281,7 @@ static inline int fake_set_up(struct sampling *sampling, struct target **ret_tar
 	snprintf(fake.sapi, sizeof(fake.sapi), "fpm-fcgi");
 	if (sampling_init(sampling, &options) < 0)
 		return -1;
+	presence_observer_init(&sampling->observer);
 	fake_idle();
 	*ret_target = fake_target(sampling);
 	return *ret_target ? 0 : -1;
@@ -278,6 +310,7 @@ static inline struct profile_node time_of(const struct profile *profile, const c
 		sum.samples += node->samples;
 		sum.wall_ns += node->wall_ns;
 		sum.cpu_ns += node->cpu_ns;
+		sum.queue_ns += node->queue_ns;
 	}
 	return sum;
 }
