@@ -67,7 +67,7 @@ def test_they_are_exact_where_they_are_many_too(sampling, fpm, scripts, place, m
 def test_with_nothing_to_sample_the_sampler_sleeps(what, fpm, make_daemon):
     """But for once a second, when it shows the watchdog that it is there."""
     daemon = make_daemon(*([fpm] if what == "suspended" else []), rate=1000,
-                         **({} if what == "suspended" else {"pools": []}))
+                         **({} if what == "suspended" else {"pools": [{"executable": "/nowhere"}]}))
     daemon.ask("suspend")
     sampler = next(tid for tid, name in proc.threads(daemon.pid).items() if name.startswith("sampler"))
 
