@@ -268,10 +268,135 @@ static void nodes_are_taken_whole_and_leave_an_empty_tree(void **state)
 	}
 }
 
+/* ---- a descent that begins where the stacks part ---- */
+
+/* The stack of @count frames as sample number @serial, of which so many are those of number @since. */
+static uint32_t descend_numbered(struct calltree *tree, const struct frame *frames, size_t count,
+	size_t same_outer, uint64_t since, uint64_t serial)
+{
+	const struct calltree_stack stack = {.frames = frames,
+		.count = count,
+		.outer = count,
+		.same_outer = same_outer,
+		.since = since,
+		.serial = serial};
+	bool overflow = true;
+	uint32_t node = calltree_descend(tree, &stack, &overflow);
+
+	assert_false(overflow);
+	return node;
+}
+
+static void what_is_known_to_be_the_same_is_not_looked_at(void **state)
+{
+	_cleanup_(calltree_freep) struct calltree *tree = new_tree(1000);
+	const struct frame first[] = {F(C, 3), F(B, 2), F(A, 1)};
+	/* A wrong name in the outer part shows that nobody read it. */
+	const struct frame second[] = {F(D, 4), F(D, 9), F(D, 9)};
+	uint32_t c = descend_numbered(tree, first, 3, 0, 0, 1);
+	uint32_t d = descend_numbered(tree, second, 3, 2, 1, 2);
+
+	assert_int_equal(calltree_node(tree, d)->parent, calltree_node(tree, c)->parent);
+	assert_int_equal(calltree_count(tree), 5);
+}
+
+static void a_tree_that_missed_the_sample_before_compares_all(void **state)
+{
+	_cleanup_(calltree_freep) struct calltree *tree = new_tree(1000);
+	const struct frame first[] = {F(C, 3), F(B, 2), F(A, 1)};
+	const struct frame third[] = {F(C, 3), F(D, 2), F(A, 1)};
+	uint32_t node;
+
+	descend_numbered(tree, first, 3, 0, 0, 1);
+	/* Number 2, whose outer frames number 3 has, never came here. */
+	node = descend_numbered(tree, third, 3, 2, 2, 3);
+	assert_int_equal(calltree_node(tree, calltree_node(tree, node)->parent)->frame, D);
+}
+
+static void a_tree_that_was_emptied_or_renumbered_compares_all(void **state)
+{
+	_cleanup_(calltree_freep) struct calltree *tree = new_tree(1000);
+	const struct frame frames[] = {F(C, 3), F(B, 2), F(A, 1)};
+	uint32_t numbers[D + 1];
+	uint32_t node;
+
+	descend_numbered(tree, frames, 3, 0, 0, 1);
+	calltree_clear(tree);
+	node = descend_numbered(tree, frames, 3, 2, 1, 2);
+	assert_int_equal(calltree_count(tree), 4);
+	assert_int_equal(calltree_node(tree, calltree_node(tree, node)->parent)->frame, B);
+
+	for (uint32_t i = 0; i <= D; i++)
+		numbers[i] = i;
+	numbers[B] = D;
+	numbers[D] = B;
+	calltree_renumber_frames(tree, numbers);
+	node = descend_numbered(tree, frames, 3, 2, 2, 3);
+	assert_int_equal(calltree_node(tree, calltree_node(tree, node)->parent)->frame, B);
+}
+
+static void no_more_is_known_than_what_lies_outside_of_a_gap(void **state)
+{
+	_cleanup_(calltree_freep) struct calltree *tree = new_tree(1000);
+	const struct frame frames[] = {F(D, 4), F(C, 3), F(B, 2), F(A, 1)};
+	struct calltree_stack stack = {
+		.frames = frames, .count = 4, .inner = 1, .outer = 1, .truncated = true, .serial = 1};
+	bool overflow;
+	uint32_t node;
+
+	calltree_descend(tree, &stack, &overflow);
+	node = descend_numbered(tree, frames, 4, 3, 1, 2);
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(calltree_node(tree, node)->frame, frames[i].name_id);
+		node = calltree_node(tree, node)->parent;
+	}
+	assert_int_equal(node, CALLTREE_ROOT);
+}
+
+/* Does the way from @node to the root show @frames? */
+static void assert_path(struct calltree *tree, uint32_t node, const struct frame *frames, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		assert_int_equal(calltree_node(tree, node)->frame, frames[i].name_id);
+		assert_int_equal(calltree_node(tree, node)->line, frames[i].line);
+		node = calltree_node(tree, node)->parent;
+	}
+	assert_int_equal(node, CALLTREE_ROOT);
+}
+
+static void whatever_is_said_to_be_the_same_a_stack_ends_where_it_belongs(void **state)
+{
+	_cleanup_(calltree_freep) struct calltree *tree = new_tree(1000000);
+	struct frame stack[40];
+	size_t count = 0;
+
+	srandom(3);
+	for (uint64_t serial = 1; serial <= 20000; serial++) {
+		/* Some of the outer frames, which stand at the end, stay; others are called inside of them.
+		 */
+		size_t same = count > 0 ? (size_t)random() % (count < 40 ? count + 1 : count) : 0;
+		size_t inner = 1 + (size_t)random() % (40 - same);
+
+		memmove(stack + inner, stack + count - same, same * sizeof(*stack));
+		for (size_t i = 0; i < inner; i++)
+			stack[i] = (struct frame)F(A + (uint32_t)random() % 3, (uint32_t)random() % 2);
+		count = inner + same;
+		if (random() % 4 == 0)
+			continue; /* the tree misses it */
+		assert_path(
+			tree, descend_numbered(tree, stack, count, same, serial - 1, serial), stack, count);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_same_stack_ends_in_the_same_node),
+		cmocka_unit_test(what_is_known_to_be_the_same_is_not_looked_at),
+		cmocka_unit_test(a_tree_that_missed_the_sample_before_compares_all),
+		cmocka_unit_test(a_tree_that_was_emptied_or_renumbered_compares_all),
+		cmocka_unit_test(no_more_is_known_than_what_lies_outside_of_a_gap),
+		cmocka_unit_test(whatever_is_said_to_be_the_same_a_stack_ends_where_it_belongs),
 		cmocka_unit_test(another_line_is_another_node),
 		cmocka_unit_test(a_shorter_stack_ends_at_the_ancestor),
 		cmocka_unit_test(no_frames_are_the_root),

@@ -27,6 +27,7 @@ struct fake_memory {
 	size_t count;
 	unsigned calls;    /* of fake_read() */
 	size_t last_spans; /* of its last call */
+	remote_addr last_addrs[FAKE_MAX_SPANS];
 	void (*move)(struct fake_memory *memory,
 		size_t span); /* called before each span is copied: the target runs */
 	void *mover;
@@ -109,6 +110,7 @@ static inline int fake_read(void *context, const struct remote_span *spans, size
 	for (size_t i = 0; i < count; i++) {
 		const uint8_t *from;
 
+		memory->last_addrs[i] = spans[i].addr;
 		if (memory->move)
 			memory->move(memory, i);
 		from = fake_at(memory, spans[i].addr, spans[i].bytes);

@@ -298,6 +298,52 @@ static void a_closure_s_address_that_is_used_again_within_the_request_is_noticed
 	assert_int_equal(interned[named.frames[0].name_id].line, 44);
 }
 
+/* Marks a string as interned: GC_IMMUTABLE in its GC_TYPE_INFO(). */
+static remote_addr interned_string(const char *text)
+{
+	remote_addr string = fake_string(&php, text);
+
+	fake_put32(&php.memory, string + 4, UINT32_C(1) << 6);
+	return string;
+}
+
+static void of_interned_names_the_pointers_prove_a_closure_until_the_next_request(void **state)
+{
+	struct fake_function closure = user_function(NULL);
+	remote_addr name = interned_string("{closure}");
+
+	call_main();
+	closure.name = name;
+	closure.filename = interned_string("/srv/lib.php");
+	closure.flags = php.layout->ZEND_ACC_CLOSURE;
+	call_user(&closure, 1);
+	call_internal("usleep", 0);
+	assert_int_equal(name_stack(), 0);
+	fake_write_string(&php, name, "{another}", 9); /* as no PHP does within a request */
+	assert_int_equal(name_stack(), 0);
+	assert_string_equal(name_of(1), "{closure}");
+
+	function_cache_new_request(cache);
+	assert_int_equal(name_stack(), 0);
+	assert_string_equal(name_of(1), "{another}");
+}
+
+static void a_name_made_at_run_time_is_looked_at_in_every_sample(void **state)
+{
+	struct fake_function trampoline = user_function("callMe");
+
+	call_main();
+	trampoline.filename = interned_string("/srv/lib.php");
+	trampoline.flags = php.layout->ZEND_ACC_CALL_VIA_TRAMPOLINE;
+	call_user(&trampoline, 1);
+	call_internal("usleep", 0);
+	assert_int_equal(name_stack(), 0);
+	assert_int_equal(name_stack(), 0);
+	fake_write_string(&php, trampoline.name, "callIt", 6);
+	assert_int_equal(name_stack(), 0);
+	assert_string_equal(name_of(1), "callIt");
+}
+
 static void a_caller_whose_opline_left_its_function_has_it_proved_again(void **state)
 {
 	struct fake_function old = user_function("old"), new = user_function("new");
@@ -596,6 +642,8 @@ int main(void)
 		TEST(another_request_s_function_at_the_same_address_gets_its_own_name),
 		TEST(another_request_s_name_at_the_same_address_is_noticed_by_its_hash),
 		TEST(a_closure_s_address_that_is_used_again_within_the_request_is_noticed_in_the_same_sample),
+		TEST(of_interned_names_the_pointers_prove_a_closure_until_the_next_request),
+		TEST(a_name_made_at_run_time_is_looked_at_in_every_sample),
 		TEST(a_caller_whose_opline_left_its_function_has_it_proved_again),
 		TEST(what_opcache_shares_is_proved_anew_in_the_next_request),
 		TEST(proofs_of_short_requests_in_a_row_ride_in_the_single_call),

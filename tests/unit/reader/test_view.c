@@ -67,6 +67,91 @@ static void the_main_span_and_the_guard_come_with_one_call(void **state)
 	assert_int_equal(f->memory.calls, 1);
 }
 
+static void assert_read(const struct fixture *f, const remote_addr *addrs, size_t count)
+{
+	assert_int_equal(f->memory.last_spans, count);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(f->memory.last_addrs[i], addrs[i]);
+}
+
+static void the_outer_part_of_a_stack_is_read_between_the_two_copies_of_its_inner_end(void **state)
+{
+	struct fixture *f = *state;
+	const remote_addr order[] = {GUARD, STACK + 0x600, STACK, STACK + 0x600, GUARD};
+	const struct view_main *main = view_main(f->view);
+
+	fake_put64(&f->memory, STACK + 0x5f8, 0x5f8);
+	fake_put64(&f->memory, STACK + 0x600, 0x600);
+	assert_int_equal(view_refresh(f->view, STACK, 0x800, 0x200), 0);
+	assert_read(f, order, 5);
+	assert_int_equal(main->addr, STACK);
+	assert_int_equal(main->bytes, 0x800);
+	assert_int_equal(main->again_addr, STACK + 0x600);
+	assert_int_equal(main->again_bytes, 0x200);
+	assert_int_equal(word(main->first + 0x5f8), 0x5f8);
+	assert_int_equal(word(main->first + 0x600), 0x600);
+	assert_int_equal(word(main->again), 0x600);
+	assert_ptr_equal(view_at(f->view, STACK + 0x5f8, 16), main->first + 0x5f8);
+}
+
+static void a_retry_reads_all_of_the_stack_twice(void **state)
+{
+	struct fixture *f = *state;
+	const remote_addr order[] = {GUARD, STACK, STACK, GUARD};
+
+	assert_int_equal(view_refresh(f->view, STACK, 0x800, 0x200), 0);
+	assert_int_equal(view_refresh_again(f->view, STACK, 0x800), 0);
+	assert_read(f, order, 4);
+}
+
+static void what_lies_just_before_the_guard_comes_with_it(void **state)
+{
+	struct fixture *f = *state;
+	struct view *view = NULL;
+	const remote_addr order[] = {HEAP + 0x808, HEAP + 0x800}; /* the words before the guard, and it */
+
+	assert_int_equal(view_new(fake_read, &f->memory, HEAP + 0x808, 16, &view), 0);
+	assert_int_equal(view_refresh(view, 0, 0, 0), 0);
+	assert_int_equal(word(view_at(view, HEAP + 0x800, 8)), 0x100);
+	assert_int_equal(view_refresh(view, 0, 0, 0), 0);
+	assert_read(f, order, 2);
+	f->memory.calls = 0;
+	assert_int_equal(word(view_at(view, HEAP + 0x800, 8)), 0x100);
+	assert_int_equal(word(view_at(view, HEAP + 0x808, 8)), 0x101);
+	assert_int_equal(f->memory.calls, 0);
+	view_free(view);
+}
+
+static void what_can_no_longer_be_read_with_the_guard_is_dropped_and_the_guard_read_alone(void **state)
+{
+	struct fixture *f = *state;
+
+	fake_map(&f->memory, GUARD - 0x100, 0x100); /* another mapping: no vector covers both */
+	assert_int_equal(view_refresh(f->view, STACK, 0x100, 0x100), 0);
+	assert_non_null(view_at(f->view, GUARD - 0x10, 8));
+	assert_int_equal(view_refresh(f->view, STACK, 0x100, 0x100), 0);
+	assert_non_null(view_at(f->view, GUARD - 0x10, 8));
+}
+
+static void a_lone_lasting_span_needs_no_guard_of_its_own(void **state)
+{
+	struct fixture *f = *state;
+	const remote_addr one[] = {GUARD, STACK, HEAP, STACK, GUARD};
+	const remote_addr two[] = {GUARD, STACK, STACK, GUARD, HEAP, HEAP + 0x8000, GUARD};
+
+	assert_int_equal(view_refresh(f->view, STACK, 0x100, 0x100), 0);
+	view_allow_lasting(f->view);
+	assert_non_null(view_at(f->view, HEAP, 8));
+	assert_int_equal(view_refresh(f->view, STACK, 0x100, 0x100), 0);
+	assert_read(f, one, 5);
+	assert_false(view_moved(f->view));
+	view_allow_lasting(f->view);
+	assert_non_null(view_at(f->view, HEAP, 8));
+	assert_non_null(view_at(f->view, HEAP + 0x8000, 8));
+	assert_int_equal(view_refresh(f->view, STACK, 0x100, 0x100), 0);
+	assert_read(f, two, 7);
+}
+
 static void what_was_asked_for_once_comes_with_the_next_single_call(void **state)
 {
 	struct fixture *f = *state;
@@ -378,6 +463,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(the_main_span_and_the_guard_come_with_one_call),
 		TEST(what_was_asked_for_once_comes_with_the_next_single_call),
+		TEST(the_outer_part_of_a_stack_is_read_between_the_two_copies_of_its_inner_end),
+		TEST(a_retry_reads_all_of_the_stack_twice),
+		TEST(what_lies_just_before_the_guard_comes_with_it),
+		TEST(what_can_no_longer_be_read_with_the_guard_is_dropped_and_the_guard_read_alone),
+		TEST(a_lone_lasting_span_needs_no_guard_of_its_own),
 		TEST(what_is_asked_for_unpredicted_is_not_read_again_unasked),
 		TEST(an_instant_has_so_many_calls_and_no_more),
 		TEST(what_lies_in_the_guard_needs_no_read_of_its_own),
