@@ -76,13 +76,11 @@ void ledger_skip(struct ledger *ledger, uint64_t now_ns, const struct activity_c
 	ledger->since = *clocks;
 }
 
-void ledger_sample(struct ledger *ledger, uint32_t node_index, enum presence presence, uint64_t free_since_ns,
-	uint64_t now_ns)
+void ledger_sample(struct ledger *ledger, uint32_t node_index, enum presence presence, uint64_t now_ns)
 {
 	struct calltree_node *node = calltree_node(ledger->tree, node_index);
-	uint64_t since_ns = free_since_ns > ledger->last_ns ? free_since_ns : ledger->last_ns;
 	/* A sample always weighs something, also the first of a unit that has only just begun. */
-	uint64_t weight_ns = clock_advance(now_ns, since_ns) + 1;
+	uint64_t weight_ns = clock_advance(now_ns, ledger->last_ns) + 1;
 
 	switch (presence) {
 	case PRESENCE_RUNNING:

@@ -51,11 +51,8 @@ void ledger_close(struct ledger *ledger, uint64_t now_ns, const struct activity_
  * @now_ns that time is <unread>'s. An open stretch begins anew. */
 void ledger_skip(struct ledger *ledger, uint64_t now_ns, const struct activity_clocks *clocks);
 
-/* A sample found the process in @node, and where it was then. It stands for the time since the last one, but
- * for the part before @free_since_ns, in which that one kept the process from running: no sample can ever be
- * taken there, so time in which it runs would have too many. */
-void ledger_sample(struct ledger *ledger, uint32_t node, enum presence presence, uint64_t free_since_ns,
-	uint64_t now_ns);
+/* A sample found the process in @node, and where it was then. */
+void ledger_sample(struct ledger *ledger, uint32_t node, enum presence presence, uint64_t now_ns);
 
 /* The times so far, an open stretch's as of @now_ns and @clocks. */
 struct weighed_times ledger_times(

@@ -7,8 +7,6 @@
 
 #include <unistd.h>
 
-#include "daemon/sampling/clock.h"
-
 /* How often one is asked about that does not seem to queue. */
 #define CALM_NS 5000000ull
 /* How long one that has queued is watched closely. */
@@ -50,18 +48,6 @@ void presence_note_clocks(struct presence_watch *watch, const struct activity_cl
 {
 	if (clocks->queue_ns > before->queue_ns + OWN_DELAY_NS + elapsed_ns / NEGLIGIBLE_SHARE)
 		watch->queues_until_ns = now_ns + WATCHED_NS;
-}
-
-uint64_t presence_kept_off_ns(const struct presence_watch *watch, const struct activity_clocks *before,
-	const struct activity_clocks *clocks)
-{
-	bool driven_off =
-		watch->found == PRESENCE_RUNNING && watch->off_cpu && watch->since == PRESENCE_QUEUED;
-
-	if (!driven_off || clocks->switch_ins <= before->switch_ins)
-		return 0;
-	/* It may have queued again since; which part was the first time's is not known. */
-	return clock_advance(clocks->queue_ns, before->queue_ns) / (clocks->switch_ins - before->switch_ins);
 }
 
 bool presence_is_unmoved(struct presence_watch *watch, const struct activity_clocks *clocks)

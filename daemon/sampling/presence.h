@@ -58,11 +58,6 @@ void presence_observer_deinit(struct presence_observer *observer);
 void presence_note_clocks(struct presence_watch *watch, const struct activity_clocks *before,
 	const struct activity_clocks *clocks, uint64_t elapsed_ns, uint64_t now_ns);
 
-/* For how long the last look has kept it from running, as far as that is over: where it was driven off, how
- * long it queued until it came back. 0 where it was left alone. */
-uint64_t presence_kept_off_ns(const struct presence_watch *watch, const struct activity_clocks *before,
-	const struct activity_clocks *clocks);
-
 /* Has it not executed an instruction since the last look began? */
 bool presence_is_unmoved(struct presence_watch *watch, const struct activity_clocks *clocks);
 

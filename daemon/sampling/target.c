@@ -100,19 +100,18 @@ static uint32_t find_node(struct calltree *tree, int answer, const struct php_sa
 	return node;
 }
 
-static void charge(
-	const struct target *target, struct ledger *ledger, uint32_t node, bool counts, uint64_t now_ns)
+static void charge(struct ledger *ledger, uint32_t node, bool counts, enum presence presence, uint64_t now_ns)
 {
 	calltree_node(ledger->tree, node)->samples += counts;
-	ledger_sample(ledger, node, target->presence.found, target->free_since_ns, now_ns);
+	ledger_sample(ledger, node, presence, now_ns);
 }
 
 static void charge_all(struct target *target, bool counts, uint64_t now_ns)
 {
 	if (target->window.open)
-		charge(target, &target->window, target->window_node, counts, now_ns);
+		charge(&target->window, target->window_node, counts, target->presence.found, now_ns);
 	if (target->unit.open && target->unit.collecting)
-		charge(target, &target->unit.ledger, target->unit_node, counts, now_ns);
+		charge(&target->unit.ledger, target->unit_node, counts, target->presence.found, now_ns);
 }
 
 static void note(struct target *target, struct sampling *sampling, const struct accounting *tick)
@@ -215,8 +214,6 @@ static void note_time_since(struct target *target, const struct activity_clocks 
 	if (target->ticked)
 		presence_note_clocks(
 			&target->presence, &target->clocks, clocks, now_ns - target->last_ns, now_ns);
-	target->free_since_ns =
-		target->last_ns + presence_kept_off_ns(&target->presence, &target->clocks, clocks);
 }
 
 enum target_fate target_tick(struct target *target, struct sampling *sampling, const struct cadence_due *due)

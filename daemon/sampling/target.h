@@ -51,7 +51,6 @@ struct target {
 	struct activity_clocks clocks;
 	bool ticked; /* there was one, or a finish */
 	struct presence_watch presence;
-	uint64_t free_since_ns;    /* until then the tick before had kept it off its CPU */
 	unsigned disturbed;        /* ticks in a row between which it ran on, but not all the time */
 	bool proved;               /* what was seen of it holds as long as it is unmoved */
 	bool idle;                 /* between requests */

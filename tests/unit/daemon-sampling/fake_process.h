@@ -30,6 +30,7 @@ struct fake_process {
 	bool blocked;
 	bool queued;            /* ready, and off the CPU */
 	bool driven_off;        /* by the thread that looks */
+	bool blocks_soon;       /* when its page is read next */
 	uint64_t outs_ahead;    /* as many of its switch-ins were not counted */
 	bool page_is_not_there; /* no /proc/PID/sched */
 	int clocks_error;
@@ -138,10 +139,13 @@ static struct activity *const fake_own_thread = (struct activity *)&fake;
 
 int activity_read_schedule(struct activity *activity, struct activity_schedule *ret_schedule)
 {
-	bool off_cpu = fake.blocked || fake.queued || fake.driven_off;
+	bool off_cpu;
 
 	if (fake.page_is_not_there)
 		return -EOPNOTSUPP;
+	fake.blocked |= fake.blocks_soon;
+	fake.blocks_soon = false;
+	off_cpu = fake.blocked || fake.queued || fake.driven_off;
 	fake.pages++;
 	*ret_schedule = (struct activity_schedule){
 		.switch_outs = fake.clocks.switch_ins - !off_cpu + fake.outs_ahead,

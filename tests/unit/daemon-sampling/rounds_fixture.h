@@ -61,7 +61,7 @@ static inline void fill(struct target *target)
 			target->window.tree, CALLTREE_ROOT, frames[sampler->sampling.place][i], 1, &overflow);
 
 		calltree_node(target->window.tree, node)->samples++;
-		ledger_sample(&target->window, node, PRESENCE_RUNNING, 0, now_ns += 1000);
+		ledger_sample(&target->window, node, PRESENCE_RUNNING, now_ns += 1000);
 	}
 	clocks.run_ns = FUNCTIONS * 1000;
 	ledger_close(&target->window, now_ns, &clocks);

@@ -92,9 +92,9 @@ static void time_on_the_cpu_goes_to_who_ran_and_the_rest_to_who_waited(void **st
 	/* 294 ms in hot, then 200 ms asleep in wait, looked at every 10 ms */
 	ledger_open(&ledger, 1000 * MS, &clocks);
 	for (uint64_t ms = 10; ms <= 290; ms += 10)
-		ledger_sample(&ledger, hot, PRESENCE_RUNNING, 0, (1000 + ms) * MS);
+		ledger_sample(&ledger, hot, PRESENCE_RUNNING, (1000 + ms) * MS);
 	for (uint64_t ms = 300; ms <= 490; ms += 10)
-		ledger_sample(&ledger, wait, PRESENCE_WAITING, 0, (1000 + ms) * MS);
+		ledger_sample(&ledger, wait, PRESENCE_WAITING, (1000 + ms) * MS);
 	settle(1494 * MS, at(394 * MS, 5 * MS));
 
 	assert_int_equal(of_function(0)->cpu_ns, 294 * MS);
@@ -109,7 +109,7 @@ static void time_in_the_run_queue_is_charged_to_who_wanted_to_run_and_is_no_cpu(
 	struct activity_clocks clocks = at(0, 0);
 
 	ledger_open(&ledger, 0, &clocks);
-	ledger_sample(&ledger, function(0), PRESENCE_RUNNING, 0, 5 * MS);
+	ledger_sample(&ledger, function(0), PRESENCE_RUNNING, 5 * MS);
 	settle(10 * MS, at(4 * MS, 6 * MS));
 	assert_int_equal(of_function(0)->cpu_ns, 4 * MS);
 	assert_int_equal(of_function(0)->queue_ns, 6 * MS);
@@ -123,8 +123,8 @@ static void a_sample_weighs_as_much_as_the_time_it_stands_for(void **state)
 
 	/* a's sample comes after 30 ms (two ticks were missed), b's after 10 */
 	ledger_open(&ledger, 0, &clocks);
-	ledger_sample(&ledger, function(0), PRESENCE_RUNNING, 0, 30 * MS);
-	ledger_sample(&ledger, function(1), PRESENCE_RUNNING, 0, 40 * MS);
+	ledger_sample(&ledger, function(0), PRESENCE_RUNNING, 30 * MS);
+	ledger_sample(&ledger, function(1), PRESENCE_RUNNING, 40 * MS);
 	settle(40 * MS, at(40 * MS, 0));
 	assert_in_range(of_function(0)->cpu_ns, 30 * MS - 10, 30 * MS + 10);
 	assert_in_range(of_function(1)->cpu_ns, 10 * MS - 10, 10 * MS + 10);
@@ -137,13 +137,13 @@ static void time_nobody_watched_between_two_stretches_is_unread_with_its_cpu(voi
 
 	/* 5 ms in the function, 40 ms unwatched (12 of them on a CPU, 3 ready for one), 5 ms in it again */
 	ledger_open(&ledger, 0, &clocks);
-	ledger_sample(&ledger, function(0), PRESENCE_RUNNING, 0, 5 * MS);
+	ledger_sample(&ledger, function(0), PRESENCE_RUNNING, 5 * MS);
 	clocks = at(705 * MS, 9 * MS);
 	ledger_close(&ledger, 5 * MS, &clocks);
 	clocks = at(717 * MS, 12 * MS);
 	ledger_skip(&ledger, 45 * MS, &clocks);
 	ledger_open(&ledger, 45 * MS, &clocks);
-	ledger_sample(&ledger, function(0), PRESENCE_RUNNING, 0, 50 * MS);
+	ledger_sample(&ledger, function(0), PRESENCE_RUNNING, 50 * MS);
 	settle(50 * MS, at(722 * MS, 12 * MS));
 	assert_int_equal(of(FRAME_UNREAD, 0)->wall_ns, 40 * MS);
 	assert_int_equal(of(FRAME_UNREAD, 0)->cpu_ns, 12 * MS);
@@ -159,7 +159,7 @@ static void a_stretch_that_turns_out_to_be_unwatched_begins_anew(void **state)
 	ledger_open(&ledger, 0, &clocks);
 	clocks = at(6 * MS, 0);
 	ledger_skip(&ledger, 10 * MS, &clocks);
-	ledger_sample(&ledger, function(0), PRESENCE_RUNNING, 0, 15 * MS);
+	ledger_sample(&ledger, function(0), PRESENCE_RUNNING, 15 * MS);
 	settle(15 * MS, at(11 * MS, 0));
 	assert_int_equal(of(FRAME_UNREAD, 0)->wall_ns, 10 * MS);
 	assert_int_equal(of(FRAME_UNREAD, 0)->cpu_ns, 6 * MS);
@@ -172,7 +172,7 @@ static void a_closed_ledger_stays_as_it_is_when_it_is_closed_again(void **state)
 	struct activity_clocks clocks = at(0, 0);
 
 	ledger_open(&ledger, 0, &clocks);
-	ledger_sample(&ledger, function(0), PRESENCE_RUNNING, 0, 5 * MS);
+	ledger_sample(&ledger, function(0), PRESENCE_RUNNING, 5 * MS);
 	clocks = at(5 * MS, 0);
 	ledger_close(&ledger, 5 * MS, &clocks);
 	clocks = at(25 * MS, 0);
@@ -201,7 +201,7 @@ static void more_cpu_than_wall_time_is_capped(void **state)
 	struct activity_clocks clocks = at(0, 0);
 
 	ledger_open(&ledger, 0, &clocks);
-	ledger_sample(&ledger, function(0), PRESENCE_RUNNING, 0, 5 * MS);
+	ledger_sample(&ledger, function(0), PRESENCE_RUNNING, 5 * MS);
 	settle(5 * MS, at(6 * MS, 0));
 	assert_sums(5 * MS, 5 * MS, 0);
 }
@@ -211,12 +211,12 @@ static void time_between_two_stretches_is_nobodys(void **state)
 	struct activity_clocks clocks = at(0, 0);
 
 	ledger_open(&ledger, 0, &clocks);
-	ledger_sample(&ledger, function(0), PRESENCE_RUNNING, 0, 10 * MS);
+	ledger_sample(&ledger, function(0), PRESENCE_RUNNING, 10 * MS);
 	clocks = at(10 * MS, 0);
 	ledger_close(&ledger, 10 * MS, &clocks);
 	/* idle for 990 ms */
 	ledger_open(&ledger, 1000 * MS, &clocks);
-	ledger_sample(&ledger, function(1), PRESENCE_WAITING, 0, 1030 * MS);
+	ledger_sample(&ledger, function(1), PRESENCE_WAITING, 1030 * MS);
 	settle(1030 * MS, at(10 * MS, 0));
 	assert_int_equal(of_function(0)->wall_ns, 10 * MS);
 	assert_int_equal(of_function(1)->wall_ns, 30 * MS);
@@ -228,10 +228,10 @@ static void a_cleared_ledger_goes_on_from_now(void **state)
 	struct activity_clocks clocks = at(0, 0);
 
 	ledger_open(&ledger, 0, &clocks);
-	ledger_sample(&ledger, function(0), PRESENCE_RUNNING, 0, 10 * MS);
+	ledger_sample(&ledger, function(0), PRESENCE_RUNNING, 10 * MS);
 	clocks = at(10 * MS, 0);
 	ledger_clear(&ledger, 10 * MS, &clocks);
-	ledger_sample(&ledger, function(1), PRESENCE_RUNNING, 0, 15 * MS);
+	ledger_sample(&ledger, function(1), PRESENCE_RUNNING, 15 * MS);
 	settle(15 * MS, at(15 * MS, 0));
 	assert_int_equal(of_function(0)->wall_ns, 0);
 	assert_int_equal(of_function(1)->cpu_ns, 5 * MS);
@@ -277,7 +277,7 @@ static void of_work_between_sleeps_every_function_gets_its_own_share(void **stat
 		cadence_due(&cadence, now_ns, &due);
 		advance_to(&process, now_ns);
 		ledger_sample(&ledger, function(process.phase),
-			phases[process.phase].runs ? PRESENCE_RUNNING : PRESENCE_WAITING, 0, now_ns);
+			phases[process.phase].runs ? PRESENCE_RUNNING : PRESENCE_WAITING, now_ns);
 		total_ns = now_ns;
 	}
 	settle(total_ns, at(process.run_ns, 0));
@@ -319,8 +319,7 @@ static void over_any_history_the_sums_equal_the_clocks(void **state)
 			now_ns += run + queue + off;
 			clocks.run_ns += run;
 			clocks.queue_ns += queue;
-			ledger_sample(&ledger, function(random % 7), (random >> 60) % 3,
-				random % 5 ? 0 : random % MS, now_ns);
+			ledger_sample(&ledger, function(random % 7), (random >> 60) % 3, now_ns);
 		}
 		settle(now_ns, clocks);
 		assert_sums(

@@ -45,7 +45,7 @@ static void sample(const char *function, bool running)
 			.frames = fake.sample.frames, .count = fake.sample.count, .outer = fake.sample.count},
 		&overflow);
 	calltree_node(unit.tree, node)->samples++;
-	ledger_sample(&unit.ledger, node, running ? PRESENCE_RUNNING : PRESENCE_WAITING, 0, fake.now_ns);
+	ledger_sample(&unit.ledger, node, running ? PRESENCE_RUNNING : PRESENCE_WAITING, fake.now_ns);
 	unit.labels.accounting.expected++;
 	unit.labels.accounting.taken++;
 }

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,6 +133,109 @@ static void computing_process_runs_and_its_clocks_rise(void **state)
 	stop(pid);
 }
 
+static cpu_set_t allowed;
+
+/* The @nth of the CPUs that this test may use; the calling thread, or @pid, is bound to it. */
+static void bind(pid_t pid, int nth)
+{
+	cpu_set_t only;
+
+	CPU_ZERO(&only);
+	for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &allowed) && nth-- == 0)
+			CPU_SET(cpu, &only);
+	assert_int_equal(sched_setaffinity(pid, sizeof(only), &only), 0);
+}
+
+static int note_allowed(void **state)
+{
+	return sched_getaffinity(0, sizeof(allowed), &allowed);
+}
+
+static int unbind(void **state)
+{
+	return sched_setaffinity(0, sizeof(allowed), &allowed);
+}
+
+/* 1: it is on a CPU, 0: it is not, -1: it came to one meanwhile. */
+static int is_on_cpu(struct activity *activity)
+{
+	struct activity_schedule schedule;
+	struct activity_clocks before, after;
+
+	assert_int_equal(activity_read_clocks(activity, &before), 0);
+	assert_int_equal(activity_read_schedule(activity, &schedule), 0);
+	assert_int_equal(activity_read_clocks(activity, &after), 0);
+	return before.switch_ins == after.switch_ins ? before.switch_ins > schedule.switch_outs : -1;
+}
+
+static bool has_schedule(void)
+{
+	return access("/proc/self/sched", R_OK) == 0;
+}
+
+static void of_two_that_share_a_cpu_one_is_on_it(void **state)
+{
+	_cleanup_(activity_closep) struct activity *one = NULL, *other = NULL;
+	pid_t pids[2];
+	int on[2] = {0}, both = 0;
+
+	if (CPU_COUNT(&allowed) < 2 || !has_schedule()) {
+		print_message("SKIPPED: needs two CPUs and /proc/self/sched\n");
+		skip();
+	}
+	for (int i = 0; i < 2; i++) {
+		pids[i] = start_php("echo 1; while (true);");
+		bind(pids[i], 0);
+	}
+	bind(0, 1);
+	assert_int_equal(activity_open(pids[0], &one), 0);
+	assert_int_equal(activity_open(pids[1], &other), 0);
+	for (int i = 0; i < 500; i++) {
+		int first, second;
+
+		pause_ms(1);
+		first = is_on_cpu(one);
+		second = is_on_cpu(other);
+		on[0] += first == 1;
+		on[1] += second == 1;
+		both += first == 1 && second == 1;
+	}
+	/* A look at both takes some microseconds of a turn of milliseconds; others may want that CPU too. */
+	assert_in_range(both, 0, 10);
+	assert_in_range(on[0], 25, 475);
+	assert_in_range(on[1], 25, 475);
+	stop(pids[0]);
+	stop(pids[1]);
+}
+
+static void who_is_driven_off_by_the_thread_that_looks_left_when_that_came(void **state)
+{
+	_cleanup_(activity_closep) struct activity *activity = NULL, *own = NULL;
+	struct activity_schedule schedule, own_schedule;
+	pid_t pid;
+	int together = 0;
+
+	if (!has_schedule()) {
+		print_message("SKIPPED: needs /proc/self/sched\n");
+		skip();
+	}
+	pid = start_php("echo 1; while (true);");
+	bind(pid, 0);
+	bind(0, 0);
+	assert_int_equal(activity_open(pid, &activity), 0);
+	assert_int_equal(activity_open(gettid(), &own), 0);
+	for (int i = 0; i < 200; i++) {
+		pause_ms(1);
+		assert_int_equal(activity_read_schedule(own, &own_schedule), 0);
+		assert_int_equal(activity_read_schedule(activity, &schedule), 0);
+		together += own_schedule.accounted_ns == schedule.accounted_ns;
+	}
+	/* Of those times at which nobody else had the CPU before. */
+	assert_true(together >= 20);
+	stop(pid);
+}
+
 static void dead_process_is_gone_even_if_its_descriptors_are_kept(void **state)
 {
 	pid_t pid = start_php("echo 1; sleep(60);");
@@ -212,6 +316,9 @@ int main(void)
 		cmocka_unit_test(sleeping_process_is_blocked_and_its_switch_ins_stand_still),
 		cmocka_unit_test(system_calls_arguments_are_its_own),
 		cmocka_unit_test(computing_process_runs_and_its_clocks_rise),
+		cmocka_unit_test_setup_teardown(of_two_that_share_a_cpu_one_is_on_it, note_allowed, unbind),
+		cmocka_unit_test_setup_teardown(
+			who_is_driven_off_by_the_thread_that_looks_left_when_that_came, note_allowed, unbind),
 		cmocka_unit_test(dead_process_is_gone_even_if_its_descriptors_are_kept),
 		cmocka_unit_test(opening_what_is_no_process_is_esrch),
 		cmocka_unit_test(system_call_of_anothers_process_is_not_known_without_the_right_to_trace_it),
