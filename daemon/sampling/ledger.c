@@ -96,6 +96,11 @@ void ledger_sample(struct ledger *ledger, uint32_t node_index, enum presence pre
 	ledger->last_ns = now_ns;
 }
 
+void ledger_note_kept_off(struct ledger *ledger, uint32_t node, uint64_t queue_ns)
+{
+	calltree_node(ledger->tree, node)->queue_ns += queue_ns;
+}
+
 int ledger_take_tree(struct ledger *ledger, const struct weighed_times *times, struct frame_table *frames,
 	struct weighed_tree *ret_tree)
 {

@@ -54,6 +54,9 @@ void ledger_skip(struct ledger *ledger, uint64_t now_ns, const struct activity_c
 /* A sample found the process in @node, and where it was then. */
 void ledger_sample(struct ledger *ledger, uint32_t node, enum presence presence, uint64_t now_ns);
 
+/* And then kept it in the queue for @queue_ns: no sample can find it there. */
+void ledger_note_kept_off(struct ledger *ledger, uint32_t node, uint64_t queue_ns);
+
 /* The times so far, an open stretch's as of @now_ns and @clocks. */
 struct weighed_times ledger_times(
 	const struct ledger *ledger, uint64_t now_ns, const struct activity_clocks *clocks);

@@ -7,6 +7,8 @@
 
 #include <unistd.h>
 
+#include "daemon/sampling/clock.h"
+
 /* How often one is asked about that does not seem to queue. */
 #define CALM_NS 5000000ull
 /* How long one that has queued is watched closely. */
@@ -46,8 +48,14 @@ static bool is_driven_off(const struct presence_observer *observer, const struct
 void presence_note_clocks(struct presence_watch *watch, const struct activity_clocks *before,
 	const struct activity_clocks *clocks, uint64_t elapsed_ns, uint64_t now_ns)
 {
-	if (clocks->queue_ns > before->queue_ns + OWN_DELAY_NS + elapsed_ns / NEGLIGIBLE_SHARE)
+	uint64_t queued_ns = clock_advance(clocks->queue_ns, before->queue_ns);
+
+	if (queued_ns > OWN_DELAY_NS + elapsed_ns / NEGLIGIBLE_SHARE)
 		watch->queues_until_ns = now_ns + WATCHED_NS;
+	/* It may have queued again since; what was the first time is not known. */
+	if (watch->driven_off && clocks->switch_ins > before->switch_ins)
+		watch->kept_off_ns = queued_ns / (clocks->switch_ins - before->switch_ins);
+	watch->driven_off = false;
 }
 
 bool presence_is_unmoved(struct presence_watch *watch, const struct activity_clocks *clocks)
@@ -99,8 +107,8 @@ static enum presence look_closely(struct presence_watch *watch, const struct pre
 	/* It was not switched in, so if it waits by now, it was on a CPU. Who is quick to sleep would else
 	 * lose as much of each turn on the CPU as the page takes to read. */
 	watch->since = is_blocked(activity) ? PRESENCE_WAITING : PRESENCE_QUEUED;
-	return watch->since == PRESENCE_WAITING || is_driven_off(observer, &schedule) ? PRESENCE_RUNNING
-										      : PRESENCE_QUEUED;
+	watch->driven_off = watch->since == PRESENCE_QUEUED && is_driven_off(observer, &schedule);
+	return watch->since == PRESENCE_WAITING || watch->driven_off ? PRESENCE_RUNNING : PRESENCE_QUEUED;
 }
 
 enum presence presence_look(struct presence_watch *watch, const struct presence_observer *observer,

@@ -34,9 +34,11 @@ enum presence {
 
 /* What is known about one process. All 0 at first. */
 struct presence_watch {
-	enum presence found; /* at the last look */
-	bool off_cpu;        /* it was then, or was about to be: */
-	enum presence since; /* where it went */
+	enum presence found;  /* at the last look */
+	bool off_cpu;         /* it was then, or was about to be: */
+	enum presence since;  /* where it went */
+	bool driven_off;      /* by the look */
+	uint64_t kept_off_ns; /* how long it queued when it was driven off last */
 	struct activity_clocks off_clocks;
 	uint64_t outs_ahead;      /* of the ins while it is off the CPU: at least so many */
 	uint64_t asked_ns;        /* the scheduler's page was read; CLOCK_MONOTONIC, like the next */

@@ -100,18 +100,22 @@ static uint32_t find_node(struct calltree *tree, int answer, const struct php_sa
 	return node;
 }
 
-static void charge(struct ledger *ledger, uint32_t node, bool counts, enum presence presence, uint64_t now_ns)
+static void charge(const struct presence_watch *presence, struct ledger *ledger, uint32_t node, bool counts,
+	uint64_t now_ns)
 {
 	calltree_node(ledger->tree, node)->samples += counts;
-	ledger_sample(ledger, node, presence, now_ns);
+	ledger_sample(ledger, node, presence->found, now_ns);
+	/* For how long this time is not known yet. */
+	if (presence->driven_off)
+		ledger_note_kept_off(ledger, node, presence->kept_off_ns);
 }
 
 static void charge_all(struct target *target, bool counts, uint64_t now_ns)
 {
 	if (target->window.open)
-		charge(&target->window, target->window_node, counts, target->presence.found, now_ns);
+		charge(&target->presence, &target->window, target->window_node, counts, now_ns);
 	if (target->unit.open && target->unit.collecting)
-		charge(&target->unit.ledger, target->unit_node, counts, target->presence.found, now_ns);
+		charge(&target->presence, &target->unit.ledger, target->unit_node, counts, now_ns);
 }
 
 static void note(struct target *target, struct sampling *sampling, const struct accounting *tick)

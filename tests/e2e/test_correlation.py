@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from support import balance, cli, php_builds, wait
-from test_unit import MS, SPAN, TRACE, assert_is_consistent, blur_ns, unit
+from test_unit import MS, SPAN, TRACE, assert_is_consistent, scatter_ns, unit
 
 REQUESTS = 2000
 VALID = f"00-{TRACE}-{SPAN}-01"
@@ -20,8 +20,8 @@ def test_a_unit_covers_what_ran_before_begin(build, fpm, scripts, make_daemon):
     result = told["result"]
     tree = assert_is_consistent(result)
     assert result["automatic"] is True
-    assert tree.total("early")[2] == pytest.approx(150 * MS, abs=blur_ns(result))
-    assert tree.total("hot")[2] == pytest.approx(100 * MS, abs=blur_ns(result))
+    assert tree.total("early")[2] == pytest.approx(150 * MS, abs=scatter_ns(result, 150 * MS))
+    assert tree.total("hot")[2] == pytest.approx(100 * MS, abs=scatter_ns(result, 100 * MS))
     assert result["duration_ns"] >= told["start_wall_ns"] - 10 * MS
 
 

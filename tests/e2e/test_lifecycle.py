@@ -12,7 +12,7 @@ import pytest
 from support import balance, cli, fastcgi, load, php_builds, proc, wait
 from support.fpm import Pool
 from test_dump import blocked_chain, frames_of, told
-from test_unit import assert_is_consistent, blur_ns, unit
+from test_unit import assert_is_consistent, scatter_ns, unit
 
 GENERATIONS = int(os.environ.get("E2E_GENERATIONS", "1000"))
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -23,7 +23,7 @@ def assert_units_are_right(fpm, scripts, daemon):
     answer = unit(fpm, scripts, daemon, {"trace_id": TRACE}, hot=60, wait=20)
     tree = assert_is_consistent(answer["result"])
     assert answer["result"]["trace_id"] == TRACE
-    assert tree.total("hot")[2] == pytest.approx(60e6, abs=blur_ns(answer["result"]))
+    assert tree.total("hot")[2] == pytest.approx(60e6, abs=scatter_ns(answer["result"], 60e6))
 
 
 def assert_dump_is_right(fpm, scripts, place):

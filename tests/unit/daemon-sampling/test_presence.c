@@ -56,6 +56,32 @@ static void who_was_driven_off_by_the_look_was_running(void **state)
 	assert_int_equal(presence_look_again(&watch, NULL, fake.now_ns + MS), PRESENCE_QUEUED);
 }
 
+static void how_long_the_look_kept_it_off_is_the_queue_time_that_it_began(void **state)
+{
+	struct activity_clocks before = fake.clocks;
+
+	fake.driven_off = true;
+	look();
+	assert_true(watch.driven_off);
+	fake.clocks.switch_ins++;
+	fake.clocks.queue_ns += 60000;
+	presence_note_clocks(&watch, &before, &fake.clocks, 10 * MS, fake.now_ns);
+	assert_int_equal(watch.kept_off_ns, 60000);
+	/* It queued by itself now: that says nothing of looks. */
+	before = fake.clocks;
+	fake.clocks.switch_ins++;
+	fake.clocks.queue_ns += MS;
+	presence_note_clocks(&watch, &before, &fake.clocks, 10 * MS, fake.now_ns);
+	assert_int_equal(watch.kept_off_ns, 60000);
+	/* Twice, of which one is the look's. */
+	look();
+	before = fake.clocks;
+	fake.clocks.switch_ins += 2;
+	fake.clocks.queue_ns += 100000;
+	presence_note_clocks(&watch, &before, &fake.clocks, 10 * MS, fake.now_ns);
+	assert_int_equal(watch.kept_off_ns, 50000);
+}
+
 static void who_waits_is_off_the_cpu_and_its_page_is_not_read(void **state)
 {
 	fake_sleep(MS);
@@ -160,6 +186,7 @@ int main(void)
 		PRESENCE_TEST(who_is_ready_and_was_switched_in_once_more_than_out_runs),
 		PRESENCE_TEST(who_is_ready_and_was_switched_in_as_often_as_out_queues),
 		PRESENCE_TEST(who_was_driven_off_by_the_look_was_running),
+		PRESENCE_TEST(how_long_the_look_kept_it_off_is_the_queue_time_that_it_began),
 		PRESENCE_TEST(who_waits_is_off_the_cpu_and_its_page_is_not_read),
 		PRESENCE_TEST(who_waited_and_is_ready_but_was_not_switched_in_queues),
 		PRESENCE_TEST(who_falls_asleep_while_the_page_is_read_was_running),

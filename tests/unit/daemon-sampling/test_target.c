@@ -66,6 +66,54 @@ static void how_often_in_a_row_it_was_disturbed_is_known(void **state)
 	assert_int_equal(target->disturbed, 0);
 }
 
+static void one_that_queues_is_not_looked_at_again_and_its_cpu_time_is_who_had_it(void **state)
+{
+	_cleanup_(profile_freep) struct profile *seen = NULL;
+
+	begin_request("/cart");
+	work("hot", 10 * MS);
+	fake_in_function(&sampling, "usleep");
+	for (unsigned i = 0; i < 3; i++) {
+		fake_queue(10 * MS);
+		tick();
+	}
+	assert_int_equal(fake.looks, 3);
+	assert_int_equal(target->accounting.unchanged, 2);
+	fake.clocks.queue_ns += 30 * MS;
+	work("hot", 10 * MS);
+	seen = window();
+	assert_int_equal(time_of(seen, "hot").cpu_ns, 20 * MS);
+	assert_int_equal(time_of(seen, "hot").queue_ns, 0);
+	assert_int_equal(time_of(seen, "usleep").cpu_ns, 0);
+	assert_int_equal(time_of(seen, "usleep").queue_ns, 30 * MS);
+	assert_int_equal(time_of(seen, "usleep").wall_ns, 30 * MS);
+}
+
+static void what_the_sampler_made_it_wait_is_charged_where_it_was(void **state)
+{
+	_cleanup_(profile_freep) struct profile *seen = NULL;
+
+	begin_request("/cart");
+	/* Each time it is driven off for 1 ms; how long it was is known from the second time on. */
+	for (unsigned i = 0; i < 5; i++) {
+		fake.driven_off = true;
+		work("hot", 9 * MS);
+		fake.now_ns += MS;
+		fake.clocks.queue_ns += MS;
+	}
+	fake.driven_off = false;
+	fake_in_function(&sampling, "usleep");
+	fake_run(0);
+	fake_queue(4 * MS);
+	tick();
+	seen = window();
+	/* 5 ms had come to an end. Of the weights usleep has the 5 ms of its only sample, hot 4 times 1 ms.
+	 */
+	assert_in_range(time_of(seen, "hot").queue_ns, 5 * MS * 4 / 9 - 10, 5 * MS * 4 / 9 + 10);
+	assert_int_equal(time_of(seen, "hot").queue_ns + time_of(seen, "usleep").queue_ns, 5 * MS);
+	assert_int_equal(time_of(seen, "hot").cpu_ns, 45 * MS);
+}
+
 static void an_idle_one_that_did_not_run_is_idle(void **state)
 {
 	fake_sleep(0);
@@ -374,6 +422,8 @@ int main(void)
 		TARGET_TEST(a_process_that_did_not_run_is_not_looked_at_again),
 		TARGET_TEST(one_that_was_switched_in_meanwhile_is_looked_at_again),
 		TARGET_TEST(how_often_in_a_row_it_was_disturbed_is_known),
+		TARGET_TEST(one_that_queues_is_not_looked_at_again_and_its_cpu_time_is_who_had_it),
+		TARGET_TEST(what_the_sampler_made_it_wait_is_charged_where_it_was),
 		TARGET_TEST(an_idle_one_that_did_not_run_is_idle),
 		TARGET_TEST(what_could_not_be_read_of_a_blocked_process_is_tried_again),
 		TARGET_TEST(every_tick_is_of_one_class),

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""Whose CPU time it is where there are more processes than CPUs: those who are woken up often queue often, and do not work meanwhile."""
+import json
+
+import pytest
+
+from support import balance, cli, load, php_builds
+
+# 2 ms of work; then twice 0.5 ms of work after a sleep, at whose end it queues. The truth is the process's own, by getrusage().
+PROGRAM = """
+function used_us(): int
+{
+    $used = getrusage();
+    return ($used['ru_utime.tv_sec'] + $used['ru_stime.tv_sec']) * 1000000 + $used['ru_utime.tv_usec'] + $used['ru_stime.tv_usec'];
+}
+
+function work(): void
+{
+    for ($i = 0, $x = 1; $i < 120000; $i++) {
+        $x = ($x * 3 + 1) & 0xffff;
+    }
+}
+
+function woken(): void
+{
+    for ($turn = 0; $turn < 2; $turn++) {
+        usleep(300);
+        for ($i = 0, $x = 1; $i < 30000; $i++) {
+            $x = ($x * 3 + 1) & 0xffff;
+        }
+    }
+}
+
+$used_us = ['work' => 0, 'woken' => 0];
+$end = hrtime(true) + SECONDS * 1000000000;
+while (hrtime(true) < $end) {
+    foreach (array_keys($used_us) as $function) {
+        $before_us = used_us();
+        $function();
+        $used_us[$function] += used_us() - $before_us;
+    }
+}
+file_put_contents('TRUTH', json_encode($used_us));
+"""
+
+
+def below(profile, function, column):
+    """The sum of a column over the nodes at or below a function. Parents come before their children."""
+    inside = []
+    for parent, frame, *_ in profile["nodes"]:
+        inside.append(profile["frames"][frame]["function"] == function or (len(inside) > 0 and inside[parent]))
+    return sum(node[column] for node, counts in zip(profile["nodes"], inside) if counts)
+
+
+# A worker gets a quarter of a CPU here: some 200 and 2,000 samples find it on one, the latter some 500 turns of it. Three
+# standard errors. If all samples that find it ready counted, 80 % of the CPU would be woken()'s at either rate.
+@pytest.mark.parametrize("rate, points", [(100, 10), (1000, 7)])
+def test_cpu_time_is_of_who_was_on_a_cpu_and_not_of_who_queued(rate, points, place):
+    truth, seconds = place / "truth", 8
+    code = PROGRAM.replace("SECONDS", str(seconds)).replace("TRUTH", str(truth))
+    with load.hogs(6), load.php_cli(php_builds.DEBIAN, place, code) as process:
+        profile = json.loads(cli.ok("attach", process.pid, "--rate", rate, "--format", "json", seconds=60).stdout)
+    used_us = json.loads(truth.read_text())
+    share = 100 * used_us["woken"] / sum(used_us.values())
+    assert 20 < share < 60
+    cpu_ns = {function: below(profile, function, 5) for function in used_us}
+    assert 100 * cpu_ns["woken"] / sum(cpu_ns.values()) == pytest.approx(share, abs=points)
+    assert profile["total"]["queue_ns"] > profile["total"]["cpu_ns"], "there was to be a crowd"
+    balance.of(profile["accounting"])
