@@ -36,14 +36,17 @@ void copies_compare(struct copies *copies, remote_addr addr, bool caller)
 {
 	const struct view_main *main = copies->main;
 
-	if (addr < main->addr || addr - main->addr + copies->layout->ex_sizeof > main->bytes)
+	copies->last_changed = false;
+	if (!copies_has(copies, addr))
 		return;
 	if (++copies->on_main == COPIES_WANTED_FRAMES)
 		copies->steady_bytes = addr - main->addr;
 	if (addr >= main->again_addr) {
 		copies->compared++;
-		copies->torn |= changed(copies, addr, caller);
-	} else if (copies->compared < COPIES_LEAST_FRAMES && main->again_bytes < VIEW_MAX_REREAD_BYTES) {
+		copies->last_changed = changed(copies, addr, caller);
+		copies->torn |= copies->last_changed;
+	} else if (copies->compared < COPIES_LEAST_FRAMES &&
+		   (main->again_bytes < VIEW_MAX_REREAD_BYTES || copies->compared == 0)) {
 		copies->too_short = true;
 	}
 }

@@ -23,11 +23,20 @@ struct copies {
 	size_t compared;     /* of them those that were read twice */
 	bool torn;           /* one of these has changed */
 	bool too_short;      /* they are too few */
+	bool last_changed;   /* the frame that was compared last has */
 	size_t steady_bytes; /* of the main span the part that need not be read twice the next time */
 };
 
 /* Comes, on the way from the leaf outwards, to the frame at @addr, wherever that lies. */
 void copies_compare(struct copies *copies, remote_addr addr, bool caller);
+
+/* Does the main span have the frame at @addr? */
+static inline bool copies_has(const struct copies *copies, remote_addr addr)
+{
+	const struct view_main *main = copies->main;
+
+	return addr >= main->addr && addr - main->addr + copies->layout->ex_sizeof <= main->bytes;
+}
 
 /* Would another frame change anything? */
 static inline bool copies_go_on(const struct copies *copies)

@@ -183,6 +183,15 @@ static int prove(struct proving *proving)
 	return batch_fetch(&proving->batch);
 }
 
+/* A closure and what it is after Closure::bind() have their opcodes in common, and live one after the other
+ * in the same place: all that a frame tells about which of them it is, is whether there is a class to it. */
+static bool is_bound_otherwise(
+	const struct naming *naming, const struct function_entry *entry, const struct raw_frame *frame)
+{
+	return (frame->call_info & naming->layout->ZEND_CALL_CLOSURE) &&
+	       (entry->scope != 0) != (frame->called_object_or_class != 0);
+}
+
 /* The target moved on while functions were read. Are they nevertheless those of the snapshot's frames? */
 static bool outlived(struct naming *naming)
 {
@@ -196,6 +205,8 @@ static bool outlived(struct naming *naming)
 			continue; /* its opline says nothing, but it lives as long as the request */
 		if (!function_has_opline(
 			    naming->layout, entry, naming_opline(naming, &naming->stack->frames[i])))
+			return false;
+		if (is_bound_otherwise(naming, entry, &naming->stack->frames[i]))
 			return false;
 	}
 	return true;

@@ -14,6 +14,7 @@
 
 #include "reader/load.h"
 #include "reader/utf8.h"
+#include "reader/zval.h"
 
 #define PAGE_BYTES 4096
 #define GUESS_BYTES 128 /* header included: most names, classes and paths */
@@ -80,11 +81,12 @@ static int string_bytes(struct view *view, const struct layout *layout, remote_a
 	struct remote_span span = function_text_span(layout, string);
 	const uint8_t *found = plausible_address(string) ? view_at(view, span.addr, span.bytes) : NULL;
 	size_t first = 0, count;
-	uint64_t length;
+	uint64_t length, hash;
 
 	if (!found)
 		return plausible_address(string) ? view_error(view) : REMOTE_E_FAULT;
 	length = load_u64(found + layout->str_len);
+	hash = load_u64(found + layout->str_h);
 	if (length > FUNCTION_TEXT_MAX_REMOTE_BYTES)
 		return REMOTE_E_FAULT;
 	count = length < max ? length : max;
@@ -96,9 +98,13 @@ static int string_bytes(struct view *view, const struct layout *layout, remote_a
 		if (!found)
 			return view_error(view);
 	}
+	/* Freed, and something else in its place? A string that is cut off has to be believed. */
+	if (hash != 0 && count == length && hash != zval_hash((const char *)found, count))
+		return REMOTE_E_FAULT;
 	*ret_bytes = found;
 	*ret_count = strnlen((const char *)found, count);
-	return 0;
+	/* A path has no NUL in it, and is not empty. */
+	return part == ITS_END && (count == 0 || *ret_count < count) ? REMOTE_E_FAULT : 0;
 }
 
 int function_text_append(

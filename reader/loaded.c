@@ -16,23 +16,6 @@ void loaded_clear(struct loaded *loaded)
 	loaded->count = 0;
 }
 
-void loaded_keep_lasting(struct loaded *loaded)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < loaded->count; i++) {
-		struct loaded_span span = loaded->spans[i];
-
-		if (span.exact)
-			continue;
-		span.max_end = kept > 0 && loaded->spans[kept - 1].max_end > span.end
-				       ? loaded->spans[kept - 1].max_end
-				       : span.end;
-		loaded->spans[kept++] = span;
-	}
-	loaded->count = kept;
-}
-
 void loaded_deinit(struct loaded *loaded)
 {
 	free(loaded->spans);

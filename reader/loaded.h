@@ -23,8 +23,6 @@ struct loaded {
 };
 
 void loaded_clear(struct loaded *loaded);
-/* Forgets the exact ones. */
-void loaded_keep_lasting(struct loaded *loaded);
 void loaded_deinit(struct loaded *loaded);
 
 /* Notes that @data holds [@addr, @addr + @bytes). 0 or -ENOMEM. */

@@ -294,9 +294,7 @@ static int read_stack(struct php_process *process, bool first, struct raw_stack 
 		process->view, layout, &process->stack_pages, first ? &process->outer : NULL, stack);
 	predict_stack(process, stack);
 	process->between_stacks = refreshed == 0 && walked == 0 && is_between_stacks(stack, layout);
-	/* A generator with nobody outside of it after all: one that is destroyed as its request ends. */
-	if (process->between_stacks &&
-		(!begins_with_a_call_from_c(stack, layout) || process->pauses < MAX_PAUSES)) {
+	if (process->between_stacks) {
 		stack->whole = false;
 		walked = VIEW_E_TORN;
 	}
@@ -313,11 +311,19 @@ static int take_snapshot(struct php_process *process, unsigned which, bool first
 	int walked = read_stack(process, first, stack), r;
 
 	if (walked == STACK_E_UNVOUCHED) {
+		/* What lies behind the stack, which was deeper, would be what is read twice. */
+		process->stack_bytes = stack->used_bytes + SPAN_SLACK_BYTES;
 		process->steady_bytes = 0;
 		walked = read_stack(process, first, stack);
+		if (walked == STACK_E_UNVOUCHED) { /* once more: it has moved on to another page */
+			process->stack_torn = true;
+			walked = VIEW_E_TORN;
+		}
 	}
 	if (walked != 0 && walked != STACK_E_IDLE)
 		return walked;
+	/* What follows lasts longer than a stack: it is read behind it, where it does not spoil it. */
+	view_allow_lasting(process->view);
 	r = read_request(process, stack, sample);
 	if (r == 0 && walked == 0)
 		r = name_frames(process, stack, sample);
@@ -328,10 +334,13 @@ static int take_snapshot(struct php_process *process, unsigned which, bool first
 	return r;
 }
 
-/* How many frames, counted from the outer end, are in @stack without a gap. */
+/* How many frames, counted from the outer end, are in @stack without a gap and without a doubt. */
 static size_t outer_frames(const struct raw_stack *stack)
 {
-	return stack->omitted > 0 ? stack->count - stack->omitted_after - 1 : stack->count;
+	size_t outer = stack->omitted > 0 ? stack->count - stack->omitted_after - 1 : stack->count;
+	size_t certain = stack->doubtful < stack->count ? stack->count - stack->doubtful : 0;
+
+	return outer < certain ? outer : certain;
 }
 
 static void keep_outermost(struct raw_stack *stack, size_t count)

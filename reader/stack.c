@@ -289,8 +289,10 @@ static int step_over(struct walk *walk, const struct raw_frame *frame, remote_ad
 		if (!bytes)
 			return view_error(walk->view);
 		decode(walk->layout, frames[i], bytes, &delegating);
-		if (delegating.func != 0)
-			keep_frame(walk, &delegating);
+		if (delegating.func == 0)
+			continue;
+		keep_frame(walk, &delegating);
+		walk->stack->doubtful = walk->seen;
 	}
 	return 0;
 }
@@ -302,17 +304,24 @@ static int take_frame(struct walk *walk, remote_addr addr, const uint8_t *bytes)
 
 	decode(walk->layout, addr, bytes, &frame);
 	copies_compare(&walk->copies, addr, walk->inside != 0);
+	/* On another stack than the last sample's, or beyond what that had in use. */
+	if (walk->page == walk->stack->page && on_page(walk, addr) && !copies_has(&walk->copies, addr))
+		walk->copies.too_short = true;
 	if (frame.func == 0)
 		return step_over(walk, &frame, walk->inside);
 	if (!plausible_address(frame.func))
 		return STACK_E_CORRUPT;
 	keep_frame(walk, &frame);
+	if (walk->copies.last_changed || frame.generator)
+		walk->stack->doubtful = walk->seen;
 	return 0;
 }
 
 /* What to say of a chain that was walked to its end. */
 static int verdict(const struct walk *walk)
 {
+	if (walk->copies.too_short)
+		walk->stack->doubtful = walk->seen;
 	return walk->copies.torn ? VIEW_E_TORN : walk->copies.too_short ? STACK_E_UNVOUCHED : 0;
 }
 
@@ -380,6 +389,7 @@ static int walk_outer_end(struct walk *walk)
 static void enter_first_page(struct walk *walk, const uint8_t *guard)
 {
 	const struct layout *layout = walk->layout;
+	remote_addr end = load_u64(guard + layout->eg_vm_stack_end - layout->eg_vm_stack_top);
 	const uint8_t *header;
 
 	/* The guard starts at EG(vm_stack_top); the words lie side by side in every version. */
@@ -390,12 +400,15 @@ static void enter_first_page(struct walk *walk, const uint8_t *guard)
 		walk->page_bytes = WINDOW_MAX_BYTES; /* a fiber's first page is small, its next may not be */
 	if (walk->page_bytes > VIEW_MAX_SPAN_BYTES)
 		walk->page_bytes = VIEW_MAX_SPAN_BYTES;
-	if (!plausible_address(walk->page) || walk->top < walk->page) {
+	/* Words of two stacks: PHP is switching from one to the other. */
+	if (walk->page != 0 && (walk->top < walk->page || walk->top > end))
+		walk->copies.torn = true;
+	if (!plausible_address(walk->page) || walk->top < walk->page || walk->top > end) {
 		walk->page = walk->top = 0;
 		return;
 	}
 	walk->stack->page = walk->page;
-	walk->stack->page_end = load_u64(guard + layout->eg_vm_stack_end - layout->eg_vm_stack_top);
+	walk->stack->page_end = end;
 	walk->stack->used_bytes = walk->top - walk->page;
 	if (walk->top - walk->page <= walk->page_bytes &&
 		!view_has(walk->view, walk->page, walk->top - walk->page))
@@ -428,7 +441,7 @@ int stack_walk(struct view *view, const struct layout *layout, struct stack_page
 	ret_stack->count = ret_stack->omitted = ret_stack->omitted_after = 0;
 	ret_stack->omitted_at_least = false;
 	ret_stack->page = ret_stack->used_bytes = ret_stack->steady_bytes = 0;
-	ret_stack->joined = ret_stack->look_count = 0;
+	ret_stack->joined = ret_stack->look_count = ret_stack->doubtful = 0;
 	ret_stack->whole = false;
 	if (current == 0)
 		return STACK_E_IDLE;

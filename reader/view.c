@@ -29,7 +29,7 @@ struct view {
 	remote_addr guard_addr;
 	size_t guard_bytes;
 	uint8_t guard[VIEW_MAX_GUARD_BYTES] __attribute__((aligned(8)));
-	uint8_t guard_last[VIEW_MAX_GUARD_BYTES];
+	uint8_t guard_between[VIEW_MAX_GUARD_BYTES], guard_last[VIEW_MAX_GUARD_BYTES];
 	bool moved;         /* the guard changed within this instant */
 	bool allow_lasting; /* what is looked at need not belong to the instant */
 	int broken;         /* why nothing more is read in this instant; 0 */
@@ -137,10 +137,10 @@ static bool drop_span(struct view *view, const struct view_plan *plan, size_t fa
 	return true;
 }
 
-static int read_plan(struct view *view, struct view_plan *plan, bool reset)
+static int read_plan(struct view *view, struct view_plan *plan)
 {
 	size_t failed = 0;
-	int r = view_plan_place(plan, &view->main, &view->arena, reset);
+	int r = view_plan_place(plan, &view->main, &view->arena);
 
 	if (r == 0)
 		r = read_spans(view, plan->spans, plan->count, &failed);
@@ -196,16 +196,17 @@ static void set_main(struct view *view, remote_addr addr, size_t bytes, size_t a
 	};
 }
 
-static int refresh(struct view *view, bool again)
+static int refresh(struct view *view)
 {
 	const struct view_plan_parts parts = {
 		.guard_addr = view->guard_addr,
 		.guard_bytes = view->guard_bytes,
 		.guard = view->guard,
+		.guard_between = view->guard_between,
 		.guard_last = view->guard_last,
 		.main = &view->main,
 		.exact = &view->exact,
-		.lasting = again ? NULL : &view->lasting,
+		.lasting = &view->lasting,
 	};
 	struct view_plan plan;
 	int r = -EAGAIN;
@@ -223,7 +224,7 @@ static int refresh(struct view *view, bool again)
 			view->main = (struct view_main){0};
 		}
 		view_plan_make(&plan, &parts);
-		r = read_plan(view, &plan, !again);
+		r = read_plan(view, &plan);
 	}
 	if (r == 0)
 		r = note_loaded(view, &plan);
@@ -233,9 +234,10 @@ static int refresh(struct view *view, bool again)
 	} else {
 		const struct remote_span *second = &plan.spans[plan.second_guard];
 		bool torn =
-			!is_guard(view, (const uint8_t *)second->into + (view->guard_addr - second->addr));
+			!is_guard(view, (const uint8_t *)second->into + (view->guard_addr - second->addr)) ||
+			(view->main.bytes > 0 && !is_guard(view, view->guard_between));
 
-		view->moved = again || torn || (plan.last_guard && !is_guard(view, view->guard_last));
+		view->moved = torn || (plan.last_guard && !is_guard(view, view->guard_last));
 		r = torn ? VIEW_E_TORN : 0;
 	}
 	view->broken = r;
@@ -248,14 +250,14 @@ int view_refresh(struct view *view, remote_addr main_addr, size_t main_bytes, si
 	prediction_tick(&view->lasting);
 	loaded_clear(&view->loaded);
 	set_main(view, main_addr, main_bytes, again_bytes);
-	return refresh(view, false);
+	return refresh(view);
 }
 
 int view_refresh_again(struct view *view, remote_addr main_addr, size_t main_bytes)
 {
-	loaded_keep_lasting(&view->loaded);
+	loaded_clear(&view->loaded);
 	set_main(view, main_addr, main_bytes, VIEW_MAX_REREAD_BYTES);
-	return refresh(view, true);
+	return refresh(view);
 }
 
 void view_allow_lasting(struct view *view)

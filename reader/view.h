@@ -58,17 +58,18 @@ struct view_main {
 };
 
 /* Starts a new instant: forgets all bytes, then reads in one call: guard, inner end of the main span, the
- * rest of it, exact predicted spans, inner end of the main span again, guard, lasting predicted spans, guard.
- * The main span is that of the VM stack expected to be
+ * rest of it, guard, exact predicted spans, inner end of the main span again, guard, lasting predicted spans,
+ * guard. The main span is that of the VM stack expected to be
  * in use (@main_bytes may be 0), @again_bytes the part of it that is read twice, at most
- * VIEW_MAX_REREAD_BYTES. 0, VIEW_E_TORN (the second guard differs from the first), REMOTE_E_GONE,
+ * VIEW_MAX_REREAD_BYTES. 0, VIEW_E_TORN (the second or third guard differs from the first), REMOTE_E_GONE,
  * REMOTE_E_FAULT (not even the guard can be read), negative errno. A main or predicted span that can't be
  * read any more is dropped and the rest is read again. After VIEW_E_TORN the bytes that were read can be
  * looked at still, at one's own risk. */
 int view_refresh(struct view *view, remote_addr main_addr, size_t main_bytes, size_t again_bytes);
 
-/* Tries again after a torn refresh, at once and for less: the lasting spans that were read stay, the rest is
- * read anew, as much of the main span twice as may be. Otherwise as view_refresh(). */
+/* Tries again within the same sample, with as much of the main span read twice as may be: as view_refresh(),
+ * but what is predicted does not get older. Nothing that was read is kept: a function that did not exist yet
+ * may be on the stack by now. */
 int view_refresh_again(struct view *view, remote_addr main_addr, size_t main_bytes);
 
 /* From now to the next refresh what is looked at need not belong to the instant: it outlives the target's

@@ -3,10 +3,12 @@
  * A vector costs 0.35 us, of which the bytes are the least part: each is a look at the process's address
  * space of its own (docs/BENCHMARKS.md). So there are as few of them as will do.
  *
- * First the guard, the inner end of the main span, and the rest of it; then what else belongs to the instant;
- * then the inner end again and the guard again, which prove the instant. What outlives it comes last, outside
- * of the part that the target's movement spoils, and the guard once more; unless it is so little that it
- * takes no longer than that guard would.
+ * First the guard, the inner end of the main span, the rest of it, and the guard; then what else belongs to
+ * the instant; then the inner end again and the guard again, which prove the instant. (Without the guard in
+ * the middle, of the stacks of programs that call and return all the time 0.1 to 1.4 % were put together from
+ * two moments that look alike; with it 0.03 %, read from another CPU. See docs/ORACLE.md.) What outlives it
+ * comes last, outside of the part that the target's movement spoils, and the guard once more; unless it is so
+ * little that it takes no longer than that guard would.
  */
 #include "reader/view_plan.h"
 
@@ -56,8 +58,7 @@ static size_t find_neighbour(const struct view_plan_parts *parts)
 static void add_lasting(struct view_plan *plan, const struct view_plan_parts *parts)
 {
 	plan->lasting = plan->count;
-	if (parts->lasting)
-		add_predicted(plan, parts->main, parts->lasting, parts->lasting->count);
+	add_predicted(plan, parts->main, parts->lasting, parts->lasting->count);
 	plan->lasting_end = plan->count;
 }
 
@@ -69,13 +70,15 @@ void view_plan_make(struct view_plan *plan, const struct view_plan_parts *parts)
 		neighbour < parts->exact->count ? parts->exact->spans[neighbour].addr : parts->guard_addr;
 
 	plan->count = 0;
-	plan->last_guard = parts->lasting && parts->lasting->count > FEW_LASTING;
+	plan->last_guard = parts->lasting->count > FEW_LASTING;
 	add(plan, parts->guard_addr, parts->guard, parts->guard_bytes);
 	plan->main = plan->count;
 	if (main->bytes > 0)
 		add(plan, main->again_addr, NULL, main->again_bytes);
 	if (main->again_addr > main->addr)
 		add(plan, main->addr, NULL, main->again_addr - main->addr);
+	if (main->bytes > 0)
+		add(plan, parts->guard_addr, parts->guard_between, parts->guard_bytes);
 	plan->exact = plan->count;
 	add_predicted(plan, main, parts->exact, neighbour);
 	plan->exact_end = plan->count;
@@ -91,14 +94,14 @@ void view_plan_make(struct view_plan *plan, const struct view_plan_parts *parts)
 	}
 }
 
-int view_plan_place(struct view_plan *plan, const struct view_main *main, struct arena *arena, bool reset)
+int view_plan_place(struct view_plan *plan, const struct view_main *main, struct arena *arena)
 {
 	size_t needed = 0;
 	uint8_t *into;
 
 	for (size_t i = 0; i < plan->count; i++)
 		needed += plan->spans[i].into ? 0 : plan->spans[i].bytes;
-	if (reset && arena_reset(arena, needed) < 0)
+	if (arena_reset(arena, needed) < 0)
 		return -ENOMEM;
 	into = arena_take(arena, needed);
 	if (!into)

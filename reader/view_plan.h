@@ -4,7 +4,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,16 +12,16 @@
 #include "reader/remote.h"
 #include "reader/view.h"
 
-/* Three guards, and the main span, in two parts, and its inner end again. */
-#define VIEW_PLAN_FIXED_SPANS 6
+/* Four guards, and the main span, in two parts, and its inner end again. */
+#define VIEW_PLAN_FIXED_SPANS 7
 
 /* What a plan is made of. */
 struct view_plan_parts {
 	remote_addr guard_addr;
 	size_t guard_bytes;
-	uint8_t *guard, *guard_last; /* where the first and the last one go */
+	uint8_t *guard, *guard_between, *guard_last; /* where they go, but the second */
 	const struct view_main *main;
-	const struct prediction *exact, *lasting; /* no @lasting: NULL */
+	const struct prediction *exact, *lasting;
 };
 
 struct view_plan {
@@ -38,5 +37,5 @@ struct view_plan {
 
 void view_plan_make(struct view_plan *plan, const struct view_plan_parts *parts);
 
-/* Gives every span that has no place yet one in @arena, which begins afresh if @reset. -ENOMEM. */
-int view_plan_place(struct view_plan *plan, const struct view_main *main, struct arena *arena, bool reset);
+/* Gives every span that has no place yet one in @arena, which begins afresh. -ENOMEM. */
+int view_plan_place(struct view_plan *plan, const struct view_main *main, struct arena *arena);

@@ -77,13 +77,13 @@ static void assert_read(const struct fixture *f, const remote_addr *addrs, size_
 static void the_outer_part_of_a_stack_is_read_between_the_two_copies_of_its_inner_end(void **state)
 {
 	struct fixture *f = *state;
-	const remote_addr order[] = {GUARD, STACK + 0x600, STACK, STACK + 0x600, GUARD};
+	const remote_addr order[] = {GUARD, STACK + 0x600, STACK, GUARD, STACK + 0x600, GUARD};
 	const struct view_main *main = view_main(f->view);
 
 	fake_put64(&f->memory, STACK + 0x5f8, 0x5f8);
 	fake_put64(&f->memory, STACK + 0x600, 0x600);
 	assert_int_equal(view_refresh(f->view, STACK, 0x800, 0x200), 0);
-	assert_read(f, order, 5);
+	assert_read(f, order, 6);
 	assert_int_equal(main->addr, STACK);
 	assert_int_equal(main->bytes, 0x800);
 	assert_int_equal(main->again_addr, STACK + 0x600);
@@ -97,11 +97,11 @@ static void the_outer_part_of_a_stack_is_read_between_the_two_copies_of_its_inne
 static void a_retry_reads_all_of_the_stack_twice(void **state)
 {
 	struct fixture *f = *state;
-	const remote_addr order[] = {GUARD, STACK, STACK, GUARD};
+	const remote_addr order[] = {GUARD, STACK, GUARD, STACK, GUARD};
 
 	assert_int_equal(view_refresh(f->view, STACK, 0x800, 0x200), 0);
 	assert_int_equal(view_refresh_again(f->view, STACK, 0x800), 0);
-	assert_read(f, order, 4);
+	assert_read(f, order, 5);
 }
 
 static void what_lies_just_before_the_guard_comes_with_it(void **state)
@@ -136,20 +136,20 @@ static void what_can_no_longer_be_read_with_the_guard_is_dropped_and_the_guard_r
 static void a_lone_lasting_span_needs_no_guard_of_its_own(void **state)
 {
 	struct fixture *f = *state;
-	const remote_addr one[] = {GUARD, STACK, HEAP, STACK, GUARD};
-	const remote_addr two[] = {GUARD, STACK, STACK, GUARD, HEAP, HEAP + 0x8000, GUARD};
+	const remote_addr one[] = {GUARD, STACK, GUARD, HEAP, STACK, GUARD};
+	const remote_addr two[] = {GUARD, STACK, GUARD, STACK, GUARD, HEAP, HEAP + 0x8000, GUARD};
 
 	assert_int_equal(view_refresh(f->view, STACK, 0x100, 0x100), 0);
 	view_allow_lasting(f->view);
 	assert_non_null(view_at(f->view, HEAP, 8));
 	assert_int_equal(view_refresh(f->view, STACK, 0x100, 0x100), 0);
-	assert_read(f, one, 5);
+	assert_read(f, one, 6);
 	assert_false(view_moved(f->view));
 	view_allow_lasting(f->view);
 	assert_non_null(view_at(f->view, HEAP, 8));
 	assert_non_null(view_at(f->view, HEAP + 0x8000, 8));
 	assert_int_equal(view_refresh(f->view, STACK, 0x100, 0x100), 0);
-	assert_read(f, two, 7);
+	assert_read(f, two, 8);
 }
 
 static void what_was_asked_for_once_comes_with_the_next_single_call(void **state)
@@ -331,6 +331,20 @@ static void a_guard_that_changed_between_first_and_last_vector_is_torn(void **st
 	assert_int_equal(view_refresh(f->view, STACK, 0x100, VIEW_MAX_REREAD_BYTES), 0);
 }
 
+/* What was read on a retry may be of a function that did not exist at the first try. */
+static void a_retry_keeps_nothing_that_was_read_before(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(view_refresh(f->view, STACK, 0x100, VIEW_MAX_REREAD_BYTES), 0);
+	view_allow_lasting(f->view);
+	assert_int_equal(word(view_at(f->view, HEAP, 8)), 0);
+	fake_put64(&f->memory, HEAP, 0x77);
+	assert_int_equal(view_refresh_again(f->view, STACK, 0x100), 0);
+	view_allow_lasting(f->view);
+	assert_int_equal(word(view_at(f->view, HEAP, 8)), 0x77);
+}
+
 static void a_follow_up_read_that_finds_the_guard_changed_is_torn(void **state)
 {
 	struct fixture *f = *state;
@@ -479,6 +493,7 @@ int main(void)
 		TEST(a_predicted_span_that_was_unmapped_does_not_cost_the_sample),
 		TEST(a_main_span_that_was_unmapped_leaves_the_rest),
 		TEST(a_guard_that_changed_between_first_and_last_vector_is_torn),
+		TEST(a_retry_keeps_nothing_that_was_read_before),
 		TEST(a_follow_up_read_that_finds_the_guard_changed_is_torn),
 		TEST(an_unreadable_guard_is_a_fault),
 		TEST(an_address_space_s_end_and_absurd_lengths_are_refused),
