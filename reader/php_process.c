@@ -42,6 +42,8 @@ struct php_process {
 	struct request_reader *requests;
 	struct activity *activity;
 	struct hold hold;
+	struct placement_habit habit;
+	bool visited; /* from the first snapshot of this sample on */
 
 	remote_addr stack_page, stack_page_end; /* the main span that the next refresh will read lies on it */
 	size_t stack_bytes;
@@ -433,7 +435,7 @@ static void pause_for_it(struct php_process *process)
 	placement_leave();
 	hold_release(&process->hold);
 	nanosleep(&moment, NULL);
-	if (process->options.blocking || process->options.placement == PLACEMENT_ALWAYS)
+	if (process->visited)
 		keep_still(process, false);
 }
 
@@ -455,6 +457,8 @@ static int sample_in_motion(struct php_process *process, struct php_sample *ret_
 		last = attempt % 2;
 		r = take_snapshot(process, last, attempt == 0, ret_sample);
 		moved = moved || r == VIEW_E_TORN;
+		if (attempt == 0 && !process->visited)
+			placement_note_first(&process->habit, r == VIEW_E_TORN);
 		if (!may_pass(r) || view_cost_bytes(process->view) - cost_before > PHP_PROCESS_MAX_COST_BYTES)
 			break;
 		if (r == VIEW_E_TORN && process->between_stacks && process->pauses < MAX_PAUSES)
@@ -468,12 +472,20 @@ static int sample_in_motion(struct php_process *process, struct php_sample *ret_
 	return moved && may_pass(r) ? sample_torn(process, last, ret_sample) : r;
 }
 
+static bool is_visited(struct php_process *process)
+{
+	if (process->options.blocking || process->options.placement == PLACEMENT_ALWAYS)
+		return true;
+	return process->options.placement == PLACEMENT_AUTO && placement_is_habit(&process->habit);
+}
+
 int php_process_sample(struct php_process *process, struct php_sample *ret_sample)
 {
 	int r = 0;
 
 	ret_sample->retries = 0;
-	if (process->options.blocking || process->options.placement == PLACEMENT_ALWAYS)
+	process->visited = is_visited(process);
+	if (process->visited)
 		r = keep_still(process, false);
 	if (r == 0 || r == HOLD_E_LATE)
 		r = sample_in_motion(process, ret_sample);

@@ -9,7 +9,12 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <stdbool.h>
+
+/* From one torn snapshot in 16 on. Where three of four tore, a function's share was off by 4 points. */
+#define HABIT_FROM (65536 / 16)
+/* How many of the last snapshots are kept in mind. */
+#define MEMORY 64
+#define VISITS_IN_A_ROW 15
 
 static _Thread_local cpu_set_t home; /* what placement_leave() goes back to */
 static _Thread_local bool away;
@@ -40,4 +45,21 @@ void placement_leave(void)
 		return;
 	(void)sched_setaffinity(0, sizeof(home), &home);
 	away = false;
+}
+
+bool placement_is_habit(struct placement_habit *habit)
+{
+	if (habit->torn >= HABIT_FROM && habit->visits < VISITS_IN_A_ROW) {
+		habit->visits++;
+		return true;
+	}
+	habit->visits = 0;
+	return false;
+}
+
+void placement_note_first(struct placement_habit *habit, bool torn)
+{
+	habit->torn -= habit->torn / MEMORY;
+	if (torn)
+		habit->torn += 65536 / MEMORY;
 }

@@ -5,9 +5,13 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 /* When a process is read from its own CPU. */
 enum placement {
-	PLACEMENT_AUTO = 0, /* once a snapshot of it was torn, for the rest of the sample */
+	PLACEMENT_AUTO = 0, /* once a snapshot of it was torn, for the rest of the sample; if many are, like
+			       the last */
 	PLACEMENT_NEVER,
 	PLACEMENT_ALWAYS, /* from the first snapshot on, unless it waits */
 };
@@ -18,3 +22,18 @@ int placement_join(int cpu);
 
 /* Lets it run wherever it might before. Costs nothing when it had not moved. */
 void placement_leave(void);
+
+/* How often the first snapshots of a process tear that are taken from elsewhere. What they show when they
+ * don't is what stood still, and what is seen when they are taken again is what came after: the more of them
+ * tear, the less is it both together what there was. All 0 at first. */
+struct placement_habit {
+	uint32_t torn;   /* of 65,536, lately */
+	unsigned visits; /* in a row */
+};
+
+/* Is a process read from its own CPU from the first snapshot on, because too many tear? Now and then it is
+ * not, to see whether they still do. */
+bool placement_is_habit(struct placement_habit *habit);
+
+/* A first snapshot that was taken from elsewhere was @torn, or was not. */
+void placement_note_first(struct placement_habit *habit, bool torn);

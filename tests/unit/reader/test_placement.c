@@ -176,6 +176,48 @@ static void a_cpu_it_may_not_run_on_is_refused_and_changes_nothing(void **state)
 	assert_true(CPU_EQUAL(&before, &after));
 }
 
+static void a_process_is_read_from_its_own_cpu_at_once_when_one_in_sixteen_snapshots_tears(void **state)
+{
+	struct placement_habit habit = {0};
+
+	/* One in 50: never. */
+	for (unsigned look = 0; look < 1000; look++) {
+		assert_false(placement_is_habit(&habit));
+		placement_note_first(&habit, look % 50 == 0);
+	}
+	/* All of them: from 1 - (63/64)^n >= 1/16 on, which is the fifth, or earlier by what is in mind
+	 * already. */
+	habit = (struct placement_habit){0};
+	for (unsigned look = 0; look < 5; look++) {
+		assert_false(placement_is_habit(&habit));
+		placement_note_first(&habit, true);
+	}
+	assert_true(placement_is_habit(&habit));
+}
+
+static void every_sixteenth_time_it_is_seen_whether_they_still_tear(void **state)
+{
+	struct placement_habit habit = {.torn = 32768};
+	unsigned visited = 0;
+
+	for (unsigned look = 0; look < 160; look++)
+		if (placement_is_habit(&habit))
+			visited++;
+		else
+			placement_note_first(&habit, true);
+	assert_int_equal(visited, 150);
+	/* They don't any more: 1 - 0.5 * (63/64)^10 of them did, which is below 1/16 after 141 that don't. */
+	for (unsigned look = 0; look < 130 * 16; look++)
+		if (!placement_is_habit(&habit))
+			placement_note_first(&habit, false);
+	assert_true(placement_is_habit(&habit));
+	for (unsigned look = 0; look < 20 * 16; look++)
+		if (!placement_is_habit(&habit))
+			placement_note_first(&habit, false);
+	for (unsigned look = 0; look < 100; look++)
+		assert_false(placement_is_habit(&habit));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -184,6 +226,9 @@ int main(void)
 		cmocka_unit_test(a_process_does_not_run_while_it_is_read_from_its_own_cpu),
 		cmocka_unit_test(a_realtime_thread_keeps_a_process_from_running_on_its_cpu),
 		cmocka_unit_test(a_cpu_it_may_not_run_on_is_refused_and_changes_nothing),
+		cmocka_unit_test(
+			a_process_is_read_from_its_own_cpu_at_once_when_one_in_sixteen_snapshots_tears),
+		cmocka_unit_test(every_sixteenth_time_it_is_seen_whether_they_still_tear),
 	};
 
 	return cmocka_run_group_tests_name("placement", tests, NULL, NULL);
