@@ -9,14 +9,12 @@
 
 #include "daemon/sampling/clock.h"
 
-/* How often one is asked about that does not seem to queue. */
-#define CALM_NS 5000000ull
 /* How long one that has queued is watched closely. */
 #define WATCHED_NS 1000000000ull
-/* So much of a look's queue time may be the thread's own doing, and such a part of the time is not worth
- * asking for.
- */
-#define OWN_DELAY_NS 50000ull
+/* So much queue time between two looks may be the thread's own doing, who comes to the process's CPU to look;
+ * others leave it for a millisecond at least (the scheduler's base slice). And such a part of the time is not
+ * worth asking for. */
+#define OWN_DELAY_NS 250000ull
 #define NEGLIGIBLE_SHARE 64
 
 void presence_observer_init(struct presence_observer *observer)
@@ -73,12 +71,10 @@ bool presence_is_unmoved(struct presence_watch *watch, const struct activity_clo
 	return true;
 }
 
-/* Is it off the CPU, given what its page says? */
+/* Is it off the CPU, as its page says? */
 static bool is_off_cpu(struct presence_watch *watch, struct activity *activity,
 	const struct activity_clocks *clocks, const struct activity_schedule *schedule)
 {
-	if (schedule->switch_outs < clocks->switch_ins + watch->outs_ahead)
-		return false;
 	/* It may have come, and gone, since its clocks were read. If not, they are exact now. */
 	if (activity_read_clocks(activity, &watch->off_clocks) < 0 ||
 		watch->off_clocks.switch_ins != clocks->switch_ins)
@@ -100,8 +96,11 @@ static enum presence look_closely(struct presence_watch *watch, const struct pre
 {
 	struct activity_schedule schedule;
 
-	if (activity_read_schedule(activity, &schedule) < 0 ||
-		!is_off_cpu(watch, activity, clocks, &schedule))
+	if (activity_read_schedule(activity, &schedule) < 0)
+		return PRESENCE_RUNNING;
+	watch->on_cpu = schedule.switch_outs < clocks->switch_ins + watch->outs_ahead;
+	watch->on_clocks = *clocks;
+	if (watch->on_cpu || !is_off_cpu(watch, activity, clocks, &schedule))
 		return PRESENCE_RUNNING;
 	watch->off_cpu = true;
 	/* It was not switched in, so if it waits by now, it was on a CPU. Who is quick to sleep would else
@@ -109,6 +108,13 @@ static enum presence look_closely(struct presence_watch *watch, const struct pre
 	watch->since = is_blocked(activity) ? PRESENCE_WAITING : PRESENCE_QUEUED;
 	watch->driven_off = watch->since == PRESENCE_QUEUED && is_driven_off(observer, &schedule);
 	return watch->since == PRESENCE_WAITING || watch->driven_off ? PRESENCE_RUNNING : PRESENCE_QUEUED;
+}
+
+/* Has it been on its CPU ever since its page said so? */
+static bool is_still_on_cpu(const struct presence_watch *watch, const struct activity_clocks *clocks)
+{
+	return watch->on_cpu && clocks->switch_ins == watch->on_clocks.switch_ins &&
+	       clocks->run_ns == watch->on_clocks.run_ns;
 }
 
 enum presence presence_look(struct presence_watch *watch, const struct presence_observer *observer,
@@ -119,10 +125,10 @@ enum presence presence_look(struct presence_watch *watch, const struct presence_
 	if (is_blocked(activity)) {
 		watch->found = watch->since = PRESENCE_WAITING;
 		watch->off_cpu = true;
+		watch->on_cpu = false;
 		watch->off_clocks = *clocks;
-	} else if (activity_knows_syscall(activity) &&
-		   (now_ns < watch->queues_until_ns || now_ns - watch->asked_ns >= CALM_NS)) {
-		watch->asked_ns = now_ns;
+	} else if (activity_knows_syscall(activity) && now_ns < watch->queues_until_ns &&
+		   !is_still_on_cpu(watch, clocks)) {
 		watch->found = look_closely(watch, observer, activity, clocks);
 	}
 	if (watch->found == PRESENCE_QUEUED)

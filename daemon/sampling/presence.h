@@ -16,8 +16,9 @@
  * not after a preemption on the way into a sleep), so the outs get ahead, by how many is learned: more outs
  * than there can be while the ins stand still, or CPU used by a process that is off the CPU.
  *
- * The page is dear. It is read at every look at a process that is known to queue, and else every few
- * milliseconds, in between which such a process is taken to be on a CPU whenever it is ready.
+ * The page is dear, so it is read only for a process that its clocks have shown to queue, for a second from
+ * then on; any other is taken to be on a CPU whenever it is ready. And not again for one that was on a CPU
+ * and has neither been switched in nor used CPU since: those books are brought up to date when it leaves.
  */
 #pragma once
 
@@ -34,15 +35,16 @@ enum presence {
 
 /* What is known about one process. All 0 at first. */
 struct presence_watch {
-	enum presence found;  /* at the last look */
-	bool off_cpu;         /* it was then, or was about to be: */
-	enum presence since;  /* where it went */
+	enum presence found; /* at the last look */
+	bool off_cpu;        /* it was then, or was about to be: */
+	enum presence since; /* where it went */
+	bool on_cpu;         /* it was, by its page, when its clocks stood at: */
+	struct activity_clocks on_clocks;
 	bool driven_off;      /* by the look */
 	uint64_t kept_off_ns; /* how long it queued when it was driven off last */
 	struct activity_clocks off_clocks;
 	uint64_t outs_ahead;      /* of the ins while it is off the CPU: at least so many */
-	uint64_t asked_ns;        /* the scheduler's page was read; CLOCK_MONOTONIC, like the next */
-	uint64_t queues_until_ns; /* it is taken for one that queues */
+	uint64_t queues_until_ns; /* it is taken for one that queues; CLOCK_MONOTONIC */
 };
 
 /* The thread that looks, in the kernel's books. All 0: not known. */

@@ -10,7 +10,8 @@ static struct presence_observer observer;
 static int set_up(void **state)
 {
 	memset(&fake, 0, sizeof(fake));
-	watch = (struct presence_watch){0};
+	watch = (struct presence_watch){
+		.queues_until_ns = UINT64_MAX}; /* its clocks have shown it to queue */
 	fake.now_ns = START_NS;
 	fake.clocks = (struct activity_clocks){.run_ns = 500 * MS, .queue_ns = 5 * MS, .switch_ins = 10};
 	presence_observer_init(&observer);
@@ -27,6 +28,13 @@ static int tear_down(void **state)
 static enum presence look(void)
 {
 	return presence_look(&watch, &observer, NULL, &fake.clocks, fake.now_ns);
+}
+
+/* Its CPU time is noted when it leaves. */
+static void leave_cpu(void)
+{
+	fake.clocks.run_ns += MS;
+	fake_queue(MS);
 }
 
 static void who_is_ready_and_was_switched_in_once_more_than_out_runs(void **state)
@@ -117,34 +125,58 @@ static void who_falls_asleep_while_the_page_is_read_was_running(void **state)
 	assert_int_equal(presence_look_again(&watch, NULL, fake.now_ns), PRESENCE_WAITING);
 }
 
-static void a_calm_process_is_asked_about_every_five_milliseconds_and_one_that_queues_always(void **state)
+static void note_queue_time(uint64_t ns)
 {
 	struct activity_clocks before = fake.clocks;
 
-	for (unsigned ms = 0; ms < 20; ms++) {
-		look();
-		fake_run(MS);
+	fake.clocks.queue_ns += ns;
+	presence_note_clocks(&watch, &before, &fake.clocks, MS, fake.now_ns);
+}
+
+static void only_who_has_queued_is_asked_about_for_a_second(void **state)
+{
+	watch.queues_until_ns = 0;
+	look();
+	/* Of 1 ms: no more than the sampler itself may have done to it, and 1/64 of the time. */
+	note_queue_time(265000);
+	look();
+	assert_int_equal(fake.pages, 0);
+	note_queue_time(266000);
+	look();
+	assert_int_equal(fake.pages, 1);
+	fake_run(999 * MS);
+	look();
+	assert_int_equal(fake.pages, 2);
+	fake_run(MS);
+	look();
+	assert_int_equal(fake.pages, 2);
+}
+
+static void who_was_on_a_cpu_is_still_there_while_no_clock_moves(void **state)
+{
+	for (unsigned ms = 0; ms < 3; ms++) {
+		assert_int_equal(look(), PRESENCE_RUNNING);
+		fake.now_ns += MS;
 	}
-	assert_int_equal(fake.pages, 4);
-	/* Of 1 ms it queued 66 us: no more than the sampler itself may have done to it, and 1/64 of the time.
-	 */
-	before = fake.clocks;
-	fake.clocks.queue_ns += 65000;
-	presence_note_clocks(&watch, &before, &fake.clocks, MS, fake.now_ns);
-	look();
-	look();
+	assert_int_equal(fake.pages, 1);
+	leave_cpu();
+	assert_int_equal(look(), PRESENCE_QUEUED);
+	assert_int_equal(fake.pages, 3); /* its own, and the thread's */
+	/* It came to a CPU, and has left it again. */
+	fake_run(MS);
+	fake.queued = true;
+	assert_int_equal(look(), PRESENCE_QUEUED);
 	assert_int_equal(fake.pages, 5);
-	before = fake.clocks;
-	fake.clocks.queue_ns += 66000;
-	presence_note_clocks(&watch, &before, &fake.clocks, MS, fake.now_ns);
-	look();
-	look();
-	assert_int_equal(fake.pages, 7);
-	/* A second later it is calm. */
-	fake.now_ns += 1000 * MS;
-	look();
-	look();
-	assert_int_equal(fake.pages, 8);
+}
+
+static void who_has_slept_is_asked_about_anew(void **state)
+{
+	assert_int_equal(look(), PRESENCE_RUNNING);
+	fake.blocked = true;
+	assert_int_equal(look(), PRESENCE_WAITING);
+	fake.blocked = false;
+	fake.queued = true;
+	assert_int_equal(look(), PRESENCE_QUEUED);
 }
 
 static void switches_in_that_were_not_counted_are_made_up_for(void **state)
@@ -155,7 +187,7 @@ static void switches_in_that_were_not_counted_are_made_up_for(void **state)
 	assert_int_equal(watch.outs_ahead, 3);
 	fake_run(MS);
 	assert_int_equal(look(), PRESENCE_RUNNING);
-	fake_queue(MS);
+	leave_cpu();
 	assert_int_equal(look(), PRESENCE_QUEUED);
 }
 
@@ -167,7 +199,7 @@ static void who_uses_cpu_and_seems_to_be_off_it_is_on_it(void **state)
 	fake.clocks.run_ns += 4 * MS;
 	assert_false(presence_is_unmoved(&watch, &fake.clocks));
 	assert_int_equal(look(), PRESENCE_RUNNING);
-	fake_queue(MS);
+	leave_cpu();
 	assert_int_equal(look(), PRESENCE_QUEUED);
 }
 
@@ -190,8 +222,9 @@ int main(void)
 		PRESENCE_TEST(who_waits_is_off_the_cpu_and_its_page_is_not_read),
 		PRESENCE_TEST(who_waited_and_is_ready_but_was_not_switched_in_queues),
 		PRESENCE_TEST(who_falls_asleep_while_the_page_is_read_was_running),
-		PRESENCE_TEST(
-			a_calm_process_is_asked_about_every_five_milliseconds_and_one_that_queues_always),
+		PRESENCE_TEST(only_who_has_queued_is_asked_about_for_a_second),
+		PRESENCE_TEST(who_was_on_a_cpu_is_still_there_while_no_clock_moves),
+		PRESENCE_TEST(who_has_slept_is_asked_about_anew),
 		PRESENCE_TEST(switches_in_that_were_not_counted_are_made_up_for),
 		PRESENCE_TEST(who_uses_cpu_and_seems_to_be_off_it_is_on_it),
 		PRESENCE_TEST(without_the_page_who_is_ready_runs),

@@ -70,29 +70,32 @@ static void one_that_queues_is_not_looked_at_again_and_its_cpu_time_is_who_had_i
 {
 	_cleanup_(profile_freep) struct profile *seen = NULL;
 
+	target->presence.queues_until_ns = UINT64_MAX; /* it has queued before */
 	begin_request("/cart");
 	work("hot", 10 * MS);
 	fake_in_function(&sampling, "usleep");
+	fake.clocks.run_ns += 1000; /* noted when it left the CPU */
 	for (unsigned i = 0; i < 3; i++) {
 		fake_queue(10 * MS);
 		tick();
 	}
 	assert_int_equal(fake.looks, 3);
 	assert_int_equal(target->accounting.unchanged, 2);
-	fake.clocks.queue_ns += 30 * MS;
+	fake.clocks.queue_ns += 30 * MS - 1000;
 	work("hot", 10 * MS);
 	seen = window();
-	assert_int_equal(time_of(seen, "hot").cpu_ns, 20 * MS);
+	assert_int_equal(time_of(seen, "hot").cpu_ns, 20 * MS + 1000);
 	assert_int_equal(time_of(seen, "hot").queue_ns, 0);
 	assert_int_equal(time_of(seen, "usleep").cpu_ns, 0);
-	assert_int_equal(time_of(seen, "usleep").queue_ns, 30 * MS);
-	assert_int_equal(time_of(seen, "usleep").wall_ns, 30 * MS);
+	assert_int_equal(time_of(seen, "usleep").queue_ns, 30 * MS - 1000);
+	assert_int_equal(time_of(seen, "usleep").wall_ns, 30 * MS - 1000);
 }
 
 static void what_the_sampler_made_it_wait_is_charged_where_it_was(void **state)
 {
 	_cleanup_(profile_freep) struct profile *seen = NULL;
 
+	target->presence.queues_until_ns = UINT64_MAX; /* it has queued before */
 	begin_request("/cart");
 	/* Each time it is driven off for 1 ms; how long it was is known from the second time on. */
 	for (unsigned i = 0; i < 5; i++) {
