@@ -114,7 +114,9 @@ bench: ## installs what is missing, measures what sampling costs, also those who
 	$(Q)$(MAKE) --no-print-directory all $(BUILD)/tests/bench/driver
 	$(Q)BUILD=$(BUILD) tests/bench/run
 
-oracle: all $(BUILD)/tests/bench/driver ## are the samples right? Against programs whose stacks and shares are known; twelve minutes
+oracle: ## installs what is missing, proves that samples are right, by programs whose stacks and shares are known; twelve minutes
+	@tests/setup/install-debian build demo
+	$(Q)$(MAKE) --no-print-directory all $(BUILD)/tests/bench/driver
 	$(Q)BUILD=$(BUILD) tests/bench/oracle
 
 install: all ## into $(DESTDIR)$(PREFIX); a configuration that is there stays

@@ -48,7 +48,8 @@ class Seen:
     def add(self, told, name=name_of):
         names = [name(frame) for frame in told["frames"]]
         for stack in told["stacks"]:
-            counts = (self.proved if stack["torn"] else self.whole)[tuple(names[number] for number in reversed(stack["frames"]))]
+            stacks = self.proved if stack["torn"] else self.whole
+            counts = stacks[tuple(names[number] for number in reversed(stack["frames"]))]
             for batch, count in enumerate(stack["counts"]):
                 if count:
                     counts[batch] += count

@@ -109,7 +109,7 @@ def observe(room, samples, modes=tuple(MODES), kinds=tuple(KINDS), sapis=(CLI, F
             if FPM in sapis:
                 fpm = stack.enter_context(Fpm(room, mode))
                 daemon = stack.enter_context(Daemon(
-                    room / f"d-{mode}", sampling={"rate": RATE_HZ, "max_rate": 10000},
+                    room / f"d-{mode}", sampling={"rate": RATE_HZ, "max_rate": 10000, "cpu_budget": "none"},
                     pools=[{"name": "oracle", "master_pid": fpm.master.pid}]))
                 daemon.until_attached(fpm.master.workers())
             for kind in kinds:

@@ -66,8 +66,8 @@ def _row(program, seen):
     proofs = sum(sum(counts.values()) for stack, counts in seen.proved.items() if stack)
     causes = ", ".join(f"{name} {percent(count, seen.looks)}" for name, count in sorted(seen.unreadable.items()))
     return [program.name, f"{seen.looks}", percent(seen.accepted, seen.looks), percent(seen.outcomes["retried"], seen.looks),
-            percent(seen.outcomes["torn"], seen.looks), causes or "0", percent(seen.unnamed, seen.accepted), f"{impossible}", percent(impossible, seen.accepted, 3),
-            f"{100 * statistics.wilson(impossible, seen.accepted)[1]:.3f}",
+            percent(seen.outcomes["torn"], seen.looks), causes or "0", percent(seen.unnamed, seen.accepted),
+            f"{impossible}", percent(impossible, seen.accepted, 3), f"{100 * statistics.wilson(impossible, seen.accepted)[1]:.3f}",
             f"{sum(seen.impossible_proofs(program.grammar).values())} of {proofs}", f"{seen.refuted}"]
 
 
@@ -76,8 +76,8 @@ def by_program(found):
     for reader in READERS:
         rows = [_row(program, seen) for (program, of), seen in sums.items() if of == reader]
         if rows:
-            yield table([f"{reader}: %", "looks", "accepted", "of these retried", "torn, lost", "unreadable", "unnamed", "impossible",
-                         "of the accepted", "at most", "impossible proofs", "proofs of rest refuted"], rows)
+            yield table([f"{reader}: %", "looks", "accepted", "of these retried", "torn, lost", "unreadable", "unnamed",
+                         "impossible", "of the accepted", "at most", "impossible proofs", "proofs of rest refuted"], rows)
 
 
 def by_place(found):
@@ -98,13 +98,14 @@ def by_place(found):
 
 def side_error(program, seen):
     """(points, low, high): how far the share of one of the parts that have the same share is from that, at worst."""
-    parts = len(set(program.sides.values()))
+    parts = set(program.sides.values())
+    batches = seen.by_batch(program.side)
 
-    def worst(counts):
-        shares = statistics.shares(counts)
-        return 100 * max((abs(shares.get(part, 0) - 1 / parts) for part in set(program.sides.values())), default=0)
+    def error(part):
+        return lambda counts: 100 * (statistics.shares(counts).get(part, 0) - 1 / len(parts))
 
-    return statistics.bootstrap(seen.by_batch(program.side), worst)
+    total = statistics.summed(batches)
+    return statistics.bootstrap(batches, error(max(parts, key=lambda part: abs(error(part)(total)))))
 
 
 def leaf(stack):
@@ -122,7 +123,7 @@ def distances(found):
             if not seen or not program.sides:
                 row.append("–")
             else:
-                row.append("{:.1f} [{:.1f}, {:.1f}]".format(*side_error(program, seen)))
+                row.append("{:+.1f} [{:+.1f}, {:+.1f}]".format(*side_error(program, seen)))
         for reader in READERS:
             seen = sums.get((program, reader))
             if not seen or not reference or reader == "blocking":
