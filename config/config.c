@@ -234,16 +234,18 @@ static int read_value(struct reader *reader, const struct config_key *key, const
 {
 	char found[CONFIG_FOUND_BYTES], allowed[CONFIG_ALLOWED_BYTES];
 	struct config_scalar scalar;
+	bool by_quotes = false;
 
 	if (is_scalar(reader)) {
 		scalar = scalar_of(reader);
 		if (config_value_parse(key, &scalar, base))
 			return 0;
+		by_quotes = scalar.is_quoted && config_value_is_plain(key);
 	}
 	quote_event(reader, found);
 	config_value_allowed(key, allowed);
-	return complain(
-		reader, here(reader), "%s.%s: found %s; allowed: %s", path, key->name, found, allowed);
+	return complain(reader, here(reader), "%s.%s: found %s%s; allowed: %s", path, key->name, found,
+		by_quotes ? " in quotes" : "", allowed);
 }
 
 /* A group of keys into @base. @ret_seen has a place for each key of @section: where it stood. */

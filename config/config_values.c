@@ -207,12 +207,36 @@ static bool parse_text(const struct config_key *key, const struct config_scalar 
 	return true;
 }
 
+bool config_value_is_plain(const struct config_key *key)
+{
+	switch (key->kind) {
+	case CONFIG_BOOL:
+	case CONFIG_COUNT:
+	case CONFIG_PID:
+	case CONFIG_SIZE32:
+	case CONFIG_SIZE64:
+	case CONFIG_DURATION:
+	case CONFIG_RATE:
+	case CONFIG_SHARE:
+		return true;
+	case CONFIG_CHOICE:
+	case CONFIG_MODE:
+	case CONFIG_NAME:
+	case CONFIG_GROUP:
+	case CONFIG_PATH:
+	case CONFIG_GLOB:
+	case CONFIG_PATH_GLOB:
+		break;
+	}
+	return false;
+}
+
 bool config_value_parse(const struct config_key *key, const struct config_scalar *scalar, void *base)
 {
 	void *storage = (char *)base + key->offset;
 	uint64_t number = 0;
 
-	if (strlen(scalar->text) != scalar->bytes)
+	if (strlen(scalar->text) != scalar->bytes || (scalar->is_quoted && config_value_is_plain(key)))
 		return false;
 	switch (key->kind) {
 	case CONFIG_NAME:
@@ -224,7 +248,7 @@ bool config_value_parse(const struct config_key *key, const struct config_scalar
 	case CONFIG_MODE:
 		return parse_mode(scalar->text, storage);
 	case CONFIG_BOOL:
-		return !scalar->is_quoted && parse_bool(scalar->text, storage);
+		return parse_bool(scalar->text, storage);
 	case CONFIG_CHOICE:
 		return parse_choice(scalar->text, key->choices, storage);
 	case CONFIG_COUNT:
@@ -236,8 +260,6 @@ bool config_value_parse(const struct config_key *key, const struct config_scalar
 	case CONFIG_SHARE:
 		break;
 	}
-	if (scalar->is_quoted)
-		return false;
 	if (key->kind == CONFIG_SHARE && strcmp(scalar->text, "none") == 0) {
 		*(uint32_t *)storage = 0;
 		return true;

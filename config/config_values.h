@@ -49,6 +49,9 @@ struct config_scalar {
  * written. */
 bool config_value_parse(const struct config_key *key, const struct config_scalar *scalar, void *base);
 
+/* May the values of @key stand in no quotes? */
+bool config_value_is_plain(const struct config_key *key);
+
 /* What @key allows, for people: "100us to 1h". */
 void config_value_allowed(const struct config_key *key, char ret_allowed[CONFIG_ALLOWED_BYTES]);
 

@@ -217,10 +217,10 @@ static void a_share_that_is_not_allowed_is_refused(void **state)
 
 		snprintf(text, sizeof(text), "sampling:\n  cpu_budget: %s\n", wrong[i]);
 		snprintf(message, sizeof(message),
-			"f:2:15: sampling.cpu_budget: found \"%.*s\"; allowed: a share of one CPU from "
+			"f:2:15: sampling.cpu_budget: found \"%.*s\"%s; allowed: a share of one CPU from "
 			"0.1%% to "
 			"6400%%, with at most four decimals, or none",
-			bytes, wrong[i] + is_quoted);
+			bytes, wrong[i] + is_quoted, is_quoted ? " in quotes" : "");
 		bad(text, message);
 	}
 }
@@ -233,6 +233,8 @@ static void a_choice_is_one_of_its_words(void **state)
 	bad("sampling:\n  placement: 1\n",
 		"f:2:14: sampling.placement: found \"1\"; allowed: auto, never or always");
 	bad("sampling:\n  placement: Always\n",
+		"f:2:14: sampling.placement: found \"Always\"; allowed: auto, never or always");
+	bad("sampling:\n  placement: 'Always'\n",
 		"f:2:14: sampling.placement: found \"Always\"; allowed: auto, never or always");
 	bad("sampling:\n  placement:\n", "f:2:13: sampling.placement: found nothing; allowed: auto, never or "
 					 "always");
@@ -307,8 +309,8 @@ static void a_value_of_the_wrong_kind_or_out_of_range_is_refused(void **state)
 		"f:2:9: sampling.rate: found \"0\"; allowed: a whole number of Hz from 1 to 10000");
 	bad("sampling: {rate: 10001}",
 		"f:1:18: sampling.rate: found \"10001\"; allowed: a whole number of Hz from 1 to 10000");
-	bad("sampling: {rate: '100'}",
-		"f:1:18: sampling.rate: found \"100\"; allowed: a whole number of Hz from 1 to 10000");
+	bad("sampling: {rate: '100'}", "f:1:18: sampling.rate: found \"100\" in quotes; allowed: a whole "
+				       "number of Hz from 1 to 10000");
 	bad("sampling: {rate: -1}",
 		"f:1:18: sampling.rate: found \"-1\"; allowed: a whole number of Hz from 1 to 10000");
 	bad("sampling: {rate: 99.5}",
@@ -334,7 +336,7 @@ static void a_value_of_the_wrong_kind_or_out_of_range_is_refused(void **state)
 		"f:1:21: sampling.threads: found \"65\"; allowed: a whole number from 1 to 64");
 	bad("sampling: {realtime: yes}", "f:1:22: sampling.realtime: found \"yes\"; allowed: true or false");
 	bad("sampling: {realtime: 'true'}",
-		"f:1:22: sampling.realtime: found \"true\"; allowed: true or false");
+		"f:1:22: sampling.realtime: found \"true\" in quotes; allowed: true or false");
 	bad("socket: {max_line: 64KB}",
 		"f:1:20: socket.max_line: found \"64KB\"; allowed: a size from 4KiB to 1MiB, as a number of "
 		"bytes or with KiB, MiB, GiB");
@@ -457,8 +459,8 @@ static void more_pools_than_allowed_are_refused(void **state)
 
 static void messages_carry_no_bytes_that_a_terminal_would_obey(void **state)
 {
-	bad("sampling: {rate: \"\\e[31m\"}",
-		"f:1:18: sampling.rate: found \"?[31m\"; allowed: a whole number of Hz from 1 to 10000");
+	bad("sampling: {rate: \"\\e[31m\"}", "f:1:18: sampling.rate: found \"?[31m\" in quotes; allowed: a "
+					     "whole number of Hz from 1 to 10000");
 	bad("sampling: {rate: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}",
 		"f:1:18: sampling.rate: found \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...\"; allowed: a "
 		"whole number of Hz from 1 to "
