@@ -116,3 +116,11 @@ const char *span_text(uint64_t ns, char into[SPAN_BYTES])
 		snprintf(into, SPAN_BYTES, "%" PRIu64 " d %" PRIu64 " h", s / 86400, s / 3600 % 24);
 	return into;
 }
+
+const char *period_text(uint64_t ns, char into[SPAN_BYTES])
+{
+	double ms = (double)ns / 1e6;
+
+	snprintf(into, SPAN_BYTES, ms < 999.5 ? "%.3g ms" : "%.3g s", ms < 999.5 ? ms : ms / 1e3);
+	return into;
+}

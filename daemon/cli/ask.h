@@ -61,3 +61,6 @@ struct accounting answer_accounting(const cJSON *object);
 /* "3 s", "2 min 5 s", "4 h 10 min", "12 d 3 h" */
 #define SPAN_BYTES 32
 const char *span_text(uint64_t ns, char into[SPAN_BYTES]);
+
+/* The time between two samples, to three digits: "0.1 ms", "59.8 ms", "1.85 s" */
+const char *period_text(uint64_t ns, char into[SPAN_BYTES]);

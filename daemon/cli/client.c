@@ -195,6 +195,8 @@ static int told_error(const cJSON *answer, char *ret_why, size_t why_bytes)
 
 	if (strcmp(name, "not_found") == 0 || strcmp(name, "not_a_target") == 0)
 		return fail(CLIENT_E_NOT_FOUND, ret_why, why_bytes, "%s", words);
+	if (strcmp(name, "refused") == 0)
+		return fail(CLIENT_E_REFUSED, ret_why, why_bytes, "the daemon refuses: %s", words);
 	fail(0, ret_why, why_bytes, "the daemon refuses: %s: %s", name, words);
 	return strcmp(name, "forbidden") == 0 ? CLIENT_E_FORBIDDEN : CLIENT_E_REFUSED;
 }

@@ -50,13 +50,14 @@ static double percent(uint64_t ppm)
 static void print_stretch(const cJSON *sampling, const cJSON *metrics)
 {
 	uint64_t stretch_ppm = answer_count(sampling, "stretch_ppm");
+	char asked[SPAN_BYTES];
 
 	if (stretch_ppm > UNSTRETCHED_PPM)
-		printf("          STRETCHED from %.3g ms: it would take %.1f %% of one processor, and "
+		printf("          STRETCHED from %s: it would take %.1f %% of one processor, and "
 		       "sampling.cpu_budget\n"
 		       "          allows %.1f %%; ask for lower rates, sample fewer processes, or allow "
 		       "more\n",
-			(double)answer_count(sampling, "asked_period_ns") / 1e6,
+			period_text(answer_count(sampling, "asked_period_ns"), asked),
 			percent(answer_count(metrics, "cpu_demand_ppm")),
 			percent(answer_count(metrics, "cpu_budget_ppm")));
 }
@@ -101,8 +102,8 @@ static void print_status(const cJSON *status)
 		answer_count(limits, "max_targets"));
 	print_pools(status);
 	putchar('\n');
-	printf("sampling  every %.3g ms, stacks up to %" PRIu64 " frames%s\n",
-		(double)answer_count(sampling, "period_ns") / 1e6, answer_count(sampling, "max_depth"),
+	printf("sampling  every %s, stacks up to %" PRIu64 " frames%s\n",
+		period_text(answer_count(sampling, "period_ns"), span), answer_count(sampling, "max_depth"),
 		answer_flag(sampling, "suspended") ? "; SUSPENDED: cbox-profd ctl resume" : "");
 	print_stretch(sampling, metrics);
 	printf("priority  %s\n",

@@ -150,6 +150,9 @@ static void an_error_is_passed_on_with_its_name(void **state)
 	struct server range = {.greeting = HELLO,
 		.answer =
 			"{\"id\":1,\"ok\":false,\"error\":\"out_of_range\",\"message\":\"at most 10000\"}\n"};
+	struct server refused = {.greeting = HELLO,
+		.answer =
+			"{\"id\":1,\"ok\":false,\"error\":\"refused\",\"message\":\"process 1: not PHP\"}\n"};
 	struct server missing = {.greeting = HELLO,
 		.answer = "{\"id\":1,\"ok\":false,\"error\":\"not_found\",\"message\":\"no pool \\\"x\\\"; "
 			  "there "
@@ -164,6 +167,8 @@ static void an_error_is_passed_on_with_its_name(void **state)
 	assert_string_equal(why, "the daemon refuses: forbidden: only for root");
 	assert_int_equal(ask_once(&range, TIMEOUT_NS, &result, NULL, why), CLIENT_E_REFUSED);
 	assert_string_equal(why, "the daemon refuses: out_of_range: at most 10000");
+	assert_int_equal(ask_once(&refused, TIMEOUT_NS, &result, NULL, why), CLIENT_E_REFUSED);
+	assert_string_equal(why, "the daemon refuses: process 1: not PHP");
 	assert_int_equal(ask_once(&missing, TIMEOUT_NS, &result, NULL, why), CLIENT_E_NOT_FOUND);
 	assert_string_equal(why, "no pool \"x\"; there are: www");
 	assert_int_equal(ask_once(&full, TIMEOUT_NS, &result, NULL, why), CLIENT_E_REFUSED);

@@ -183,6 +183,18 @@ static void spans_are_told_in_two_units(void **state)
 	assert_string_equal(span_text((uint64_t)(12 * 24 + 3) * 3600 * 1000 * MS, text), "12 d 3 h");
 }
 
+static void periods_are_told_to_three_digits(void **state)
+{
+	char text[SPAN_BYTES];
+
+	assert_string_equal(period_text(MS / 10, text), "0.1 ms");
+	assert_string_equal(period_text(10 * MS, text), "10 ms");
+	assert_string_equal(period_text(59770000, text), "59.8 ms");
+	assert_string_equal(period_text(999499999, text), "999 ms");
+	assert_string_equal(period_text(1000 * MS, text), "1 s");
+	assert_string_equal(period_text(1850 * MS, text), "1.85 s");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -196,6 +208,7 @@ int main(void)
 		cmocka_unit_test(help_is_no_failure),
 		cmocka_unit_test(answers_of_another_shape_read_as_nothing),
 		cmocka_unit_test(spans_are_told_in_two_units),
+		cmocka_unit_test(periods_are_told_to_three_digits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
