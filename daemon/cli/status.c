@@ -81,8 +81,9 @@ static void print_samplers(const cJSON *metrics)
 		most_missed = missed > most_missed ? missed : most_missed;
 	}
 	printf("threads   %d; none has more than %" PRIu64
-	       " targets, none misses more than %.2g %% of its ticks\n",
-		cJSON_GetArraySize(samplers), most_targets, 100.0 * most_missed);
+	       " target%s, none misses more than %.2g %% of its ticks\n",
+		cJSON_GetArraySize(samplers), most_targets, most_targets == 1 ? "" : "s",
+		100.0 * most_missed);
 }
 
 static void print_status(const cJSON *status)
@@ -109,7 +110,8 @@ static void print_status(const cJSON *status)
 	printf("priority  %s\n",
 		answer_flag(status, "realtime")
 			? "real-time (SCHED_FIFO): ticks come on time"
-			: "normal: on a busy machine ticks are missed; give it CAP_SYS_NICE");
+			: "normal: on a busy machine ticks are missed; sampling.realtime must be true,\n"
+			  "          and CAP_SYS_NICE given to it");
 	print_samplers(metrics);
 	if (uptime_ns > 0)
 		printf("costs     %.2f %% of one processor for sampling, %.1f MiB of memory\n",
