@@ -17,7 +17,7 @@ from support.fpm import Pool
 SAMPLES = int(os.environ.get("E2E_SAMPLES", "200000"))
 
 
-MOST_TRIES = 6  # of one sample whose target moves
+MOST_TRIES = 25  # of one sample whose target moves
 ONCE = 0.02  # a function that is seen for the first time is named, which takes a call or two more
 
 
