@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,7 +35,8 @@ static pid_t start_php(const char *code)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		if (pipe(input_fds) != 0)
+		/* A test that fails does not come to its end. */
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || pipe(input_fds) != 0)
 			_exit(126);
 		dup2(input_fds[0], STDIN_FILENO);
 		dup2(pipe_fds[1], STDOUT_FILENO);
