@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Whose CPU time it is where there are more processes than CPUs: those who are woken up often queue often, and do not work meanwhile."""
 import json
+import math
 
 import pytest
 
@@ -52,10 +53,17 @@ def below(profile, function, column):
     return sum(node[column] for node, counts in zip(profile["nodes"], inside) if counts)
 
 
-# A worker gets a quarter of a CPU here: some 200 and 2,000 samples find it on one, the latter some 500 turns of it. Three
-# standard errors. If all samples that find it ready counted, 80 % of the CPU would be woken()'s at either rate.
-@pytest.mark.parametrize("rate, points", [(100, 10), (1000, 7)])
-def test_cpu_time_is_of_who_was_on_a_cpu_and_not_of_who_queued(rate, points, place):
+def scatter_points(share, profile):
+    """Three standard errors of a share of the CPU in percent, by the samples that found the process on one, or the turns of some
+    3 ms that it had, if these were fewer; and two points for what interrupts that come late keep from a sampler on the same CPU."""
+    looks = min(profile["total"]["cpu_ns"] / profile["period_ns"], profile["total"]["cpu_ns"] / 3_000_000)
+    return 2 + 300 * math.sqrt(share / 100 * (1 - share / 100) / looks)
+
+
+# It gets a quarter of a CPU here, if nobody else wants it: 200 samples find it on one at 100 Hz, and 2,000 at 1 kHz some 700 turns of
+# it. That makes 12 points and 7. If all samples that find it ready counted, 80 % of the CPU would be woken()'s at either rate.
+@pytest.mark.parametrize("rate", [100, 1000])
+def test_cpu_time_is_of_who_was_on_a_cpu_and_not_of_who_queued(rate, place):
     truth, seconds = place / "truth", 8
     code = PROGRAM.replace("SECONDS", str(seconds)).replace("TRUTH", str(truth))
     with load.hogs(6), load.php_cli(php_builds.DEBIAN, place, code) as process:
@@ -64,6 +72,6 @@ def test_cpu_time_is_of_who_was_on_a_cpu_and_not_of_who_queued(rate, points, pla
     share = 100 * used_us["woken"] / sum(used_us.values())
     assert 20 < share < 60
     cpu_ns = {function: below(profile, function, 5) for function in used_us}
-    assert 100 * cpu_ns["woken"] / sum(cpu_ns.values()) == pytest.approx(share, abs=points)
+    assert 100 * cpu_ns["woken"] / sum(cpu_ns.values()) == pytest.approx(share, abs=scatter_points(share, profile))
     assert profile["total"]["queue_ns"] > profile["total"]["cpu_ns"], "there was to be a crowd"
     balance.of(profile["accounting"])

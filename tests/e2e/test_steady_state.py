@@ -18,6 +18,7 @@ SAMPLES = int(os.environ.get("E2E_SAMPLES", "200000"))
 
 
 MOST_TRIES = 25  # of one sample whose target moves
+CROWD = 4  # calls more for one that queues: has it a CPU, is that still so, and who has driven it off?
 ONCE = 0.02  # a function that is seen for the first time is named, which takes a call or two more
 
 
@@ -38,15 +39,26 @@ def calls_per_sample(daemon, seconds=1.0):
     return (more_calls - calls) / (more_ticks - ticks)
 
 
+def queued_ns(pid):
+    return int(proc.read(pid, "schedstat").split()[1])
+
+
+def most_for(pid, most, queued_before_ns):
+    """What a sample of this process may take: more where others want its CPU."""
+    return most + ONCE + (CROWD if queued_ns(pid) - queued_before_ns > 250_000 else 0)
+
+
 @pytest.mark.parametrize("depth", [10, 200, 500])
 def test_a_sample_of_a_running_worker_takes_at_most_three_calls(depth, build, make_fpm, make_daemon, scripts):
     fpm = make_fpm(build)
     daemon = make_daemon(fpm, sampling={"rate": 200, "max_depth": 512})
+    pid = daemon.targets()[0]["pid"]
+    before_ns = queued_ns(pid)
     with fpm.connect() as connection:
         connection.send(scripts / "deep.php", f"d={depth}&seconds=30")
         # the first samples learn where things are
         wait.until(lambda: daemon.targets()[0]["accounting"]["taken"] > 20, "the first samples")
-        assert calls_per_sample(daemon) <= 3.0 + ONCE
+        assert calls_per_sample(daemon) <= most_for(pid, 3, before_ns)
 
 
 def test_a_sample_of_a_blocked_worker_takes_one_call(build, make_fpm, make_daemon, scripts, gate):
@@ -55,7 +67,8 @@ def test_a_sample_of_a_blocked_worker_takes_one_call(build, make_fpm, make_daemo
     with fpm.connect() as connection:
         connection.send(scripts / "deep.php", f"d=200&gate={gate.path}")
         gate.until_reached()
-        wait.until(lambda: daemon.targets()[0]["accounting"]["unchanged"] > 5, "it to be proved unmoved")
+        # for longer than one that has queued is asked whether it has woken up and queues again
+        wait.until(lambda: daemon.targets()[0]["accounting"]["unchanged"] > 250, "it to be proved unmoved")
         assert calls_per_sample(daemon) <= 1.0 + ONCE
         gate.open()
         connection.read()
@@ -67,10 +80,12 @@ def test_an_idle_worker_takes_one_call(fpm, make_daemon):
     assert calls_per_sample(daemon) <= 1.0 + ONCE
 
 
-@pytest.mark.parametrize("what, most", [("running", 3.0 + ONCE), ("blocked", 1.0 + ONCE)])
+@pytest.mark.parametrize("what, most", [("running", 3), ("blocked", 1)])
 def test_strace_counts_the_same_calls(what, most, make_fpm, make_daemon, scripts, gate, place):
     fpm = make_fpm()
     daemon = make_daemon(fpm, sampling={"rate": 100, "max_depth": 512})
+    pid = daemon.targets()[0]["pid"]
+    before_ns = queued_ns(pid)
     query = "d=500&seconds=30" if what == "running" else f"d=500&gate={gate.path}"
     with fpm.connect() as connection:
         connection.send(scripts / "deep.php", query)
@@ -92,7 +107,7 @@ def test_strace_counts_the_same_calls(what, most, make_fpm, make_daemon, scripts
     looking = calls.get("process_vm_readv", 0) + calls.get("pread64", 0)
     assert looks > 100
     # strace was there a little longer than the two readings of the accounting
-    assert looking / looks <= most * 1.05, f"{calls} for {looks} samples"
+    assert looking / looks <= most_for(pid, most, before_ns) * 1.05, f"{calls} for {looks} samples"
     assert calls.get("openat", 0) <= looks / 10, f"something is opened anew each time: {calls}"
 
 
