@@ -18,8 +18,9 @@
 #include "reader/request.h"
 #include "reader/stack.h"
 
-/* Snapshots tried again at once before a sample counts as torn. Of an application read from another CPU one in
- * ten moves under the first; with 9 more tries 0.3 to 0.7 % were lost, with 19 more 0.02 % (docs/ORACLE.md). */
+/* Snapshots tried again at once before a sample counts as torn. Of an application read from another CPU one
+ * in ten moves under the first; with 9 more tries 0.3 to 0.7 % were lost, with 19 more 0.02 %
+ * (docs/ORACLE.md). */
 #define PHP_PROCESS_MAX_RETRIES 24
 /* What a sample may have cost (view_cost_bytes()) for another snapshot to be tried: some 2 ms of reading. */
 #define PHP_PROCESS_MAX_COST_BYTES (16u << 20)
