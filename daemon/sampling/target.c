@@ -63,7 +63,7 @@ static uint32_t descend(struct calltree *tree, const struct php_sample *sample, 
 	struct calltree_stack stack = {
 		.frames = sample->frames,
 		.count = sample->count,
-		.inner = sample->omitted > 0 ? sample->omitted_after + 1 : sample->count,
+		.inner = sample->omitted > 0 ? sample->omitted_after + 1 : 0,
 		.truncated = sample->omitted > 0 || sample->count > max_depth,
 		.same_outer = sample->same_outer,
 		.since = sample->since,

@@ -150,6 +150,23 @@ static void what_could_not_be_read_of_a_blocked_process_is_tried_again(void **st
 	assert_conserved(ended());
 }
 
+static void what_has_not_changed_since_the_last_sample_is_not_looked_up_again(void **state)
+{
+	tick();
+	begin_request("/cart");
+	fake_in_function(&sampling, "hot");
+	fake.sample.serial = 1;
+	fake_run(10 * MS);
+	tick();
+	fake_in_function(&sampling, "warm");
+	fake.sample.since = fake.sample.same_outer = 1;
+	fake.sample.serial = 2;
+	fake.frames[1] = fake.frames[0]; /* a wrong name shows that nobody reads it */
+	fake_run(10 * MS);
+	tick();
+	assert_int_equal(calltree_count(target->window.tree), 4); /* the root, {main}, hot and warm */
+}
+
 /* ---- classes ---- */
 
 static void every_tick_is_of_one_class(void **state)
@@ -429,6 +446,7 @@ int main(void)
 		TARGET_TEST(what_the_sampler_made_it_wait_is_charged_where_it_was),
 		TARGET_TEST(an_idle_one_that_did_not_run_is_idle),
 		TARGET_TEST(what_could_not_be_read_of_a_blocked_process_is_tried_again),
+		TARGET_TEST(what_has_not_changed_since_the_last_sample_is_not_looked_up_again),
 		TARGET_TEST(every_tick_is_of_one_class),
 		TARGET_TEST(deadlines_before_it_joined_are_not_its_own),
 		TARGET_TEST(a_tick_for_deadlines_before_it_joined_is_none),
