@@ -24,12 +24,17 @@ static bool changed(const struct copies *copies, remote_addr addr, bool caller)
 	const struct layout *layout = copies->layout;
 	const uint8_t *first = copies->main->first + (addr - copies->main->addr);
 	const uint8_t *again = copies->main->again + (addr - copies->main->again_addr);
+	uint64_t differing = 0;
 
-	/* func, This and its flags, prev_execute_data: they lie side by side in every version. */
-	for (size_t at = layout->ex_func; at <= layout->ex_prev_execute_data; at += sizeof(uint64_t))
-		if (load_u64(first + at) != load_u64(again + at))
-			return true;
-	return caller && load_u64(first + layout->ex_opline) != load_u64(again + layout->ex_opline);
+	/* func, This, its flags and prev_execute_data: they lie side by side in every version. */
+	for (unsigned i = 0; i < 4; i++) {
+		size_t at = layout->ex_func + i * sizeof(uint64_t);
+
+		differing |= load_u64(first + at) ^ load_u64(again + at);
+	}
+	if (caller)
+		differing |= load_u64(first + layout->ex_opline) ^ load_u64(again + layout->ex_opline);
+	return differing != 0;
 }
 
 void copies_compare(struct copies *copies, remote_addr addr, bool caller)
