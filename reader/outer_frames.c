@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * From one sample to the next the outer part of a stack is mostly the same: {main}, the framework, the
- * controller. Decoding a frame, finding its function and its line costs some 50 ns; comparing five words with
+ * controller. Decoding a frame, finding its function and its line costs some 50 ns; comparing six words with
  * what they were costs two. So the frames of the last stack are kept, and the first thing a sample does is to
  * look, from the outer end inwards, how far its own copy of the stack has the same words in the same place.
  * The walk then goes from the leaf outwards until it meets the innermost of them, and the rest is known.
@@ -66,6 +66,7 @@ void outer_frames_verify(struct outer_frames *outer, const struct view *view, co
 			load_u64(words + layout->ex_func) != frame->func ||
 			load_u64(words + layout->ex_opline) != frame->opline ||
 			load_u64(words + layout->ex_run_time_cache) != frame->run_time_cache ||
+			load_u64(words + layout->ex_This) != frame->called_object_or_class ||
 			load_u32(words + layout->ex_type_info) != frame->call_info)
 			break;
 		prev = outer->page + frame->offset;
@@ -83,6 +84,7 @@ static struct raw_frame raw_frame_of(const struct outer_frames *outer, size_t in
 		.func = frame->func,
 		.opline = frame->opline,
 		.run_time_cache = frame->run_time_cache,
+		.called_object_or_class = frame->called_object_or_class,
 		.call_info = frame->call_info,
 	};
 }
@@ -183,6 +185,7 @@ void outer_frames_remember(struct outer_frames *outer, const struct raw_stack *s
 			.func = frame->func,
 			.opline = frame->opline,
 			.run_time_cache = frame->run_time_cache,
+			.called_object_or_class = frame->called_object_or_class,
 			.offset = (uint32_t)offset,
 			.call_info = frame->call_info,
 		};

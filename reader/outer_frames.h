@@ -24,7 +24,7 @@ enum frame_hold {
 };
 
 struct outer_frame {
-	remote_addr func, opline, run_time_cache;
+	remote_addr func, opline, run_time_cache, called_object_or_class;
 	uint32_t offset; /* of the execute_data, from the page's start */
 	uint32_t call_info;
 };

@@ -261,8 +261,11 @@ static bool join(struct walk *walk, remote_addr addr)
 	if (walk->seen == 0 || walk->joinable == 0 || outer_frame_addr(outer, walk->joinable - 1) != addr ||
 		walk->seen + walk->joinable > STACK_MAX_FRAMES)
 		return false;
-	for (size_t i = walk->joinable; i-- > 0 && copies_go_on(&walk->copies);)
+	for (size_t i = walk->joinable; i-- > 0 && copies_go_on(&walk->copies);) {
 		copies_compare(&walk->copies, outer_frame_addr(outer, i), true);
+		if (walk->copies.last_changed)
+			walk->stack->doubtful = walk->seen + walk->joinable - i;
+	}
 	walk->stack->count = walk->seen;
 	outer_frames_join(outer, walk->joinable, walk->stack);
 	walk->stack->whole = true;
@@ -321,7 +324,7 @@ static int take_frame(struct walk *walk, remote_addr addr, const uint8_t *bytes)
 static int verdict(const struct walk *walk)
 {
 	if (walk->copies.too_short)
-		walk->stack->doubtful = walk->seen;
+		walk->stack->doubtful = walk->seen + walk->stack->joined;
 	return walk->copies.torn ? VIEW_E_TORN : walk->copies.too_short ? STACK_E_UNVOUCHED : 0;
 }
 

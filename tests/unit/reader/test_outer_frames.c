@@ -264,6 +264,25 @@ static void inside_of_a_generator_frames_are_walked(void **state)
 	assert_string_equal(name_of(2), "generator");
 }
 
+/* A method of one object and then of another. */
+static void a_frame_of_another_object_is_not_what_it_was(void **state)
+{
+	remote_addr frame;
+
+	call_main();
+	frame = call("method");
+	fake_put64(&php.memory, frame + php.layout->ex_This, FAKE_HEAP + 0x1000);
+	call("leaf");
+	assert_int_equal(sample(), 0);
+	assert_int_equal(sample(), 0);
+	assert_int_equal(stack.joined, 2);
+	fake_put64(&php.memory, frame + php.layout->ex_This, FAKE_HEAP + 0x2000);
+
+	assert_int_equal(sample(), 0);
+	assert_int_equal(stack.joined, 1);
+	assert_int_equal(stack.frames[1].called_object_or_class, FAKE_HEAP + 0x2000);
+}
+
 static void a_stack_on_another_page_is_walked(void **state)
 {
 	call_main();
@@ -321,6 +340,8 @@ static void without_its_outer_part_a_stack_is_what_a_walk_makes_of_it(void **sta
 		assert_int_equal(stack.frames[i].func, walked.frames[i].func);
 		assert_int_equal(stack.frames[i].opline, walked.frames[i].opline);
 		assert_int_equal(stack.frames[i].run_time_cache, walked.frames[i].run_time_cache);
+		assert_int_equal(
+			stack.frames[i].called_object_or_class, walked.frames[i].called_object_or_class);
 		assert_int_equal(stack.frames[i].call_info, walked.frames[i].call_info);
 	}
 }
@@ -526,6 +547,7 @@ static void an_outer_frame_that_changes_between_the_copies_is_torn(void **state)
 
 	assert_int_equal(sample(), VIEW_E_TORN);
 	assert_int_equal(stack.joined, 3);
+	assert_int_equal(stack.doubtful, 3); /* but for {main} */
 }
 
 static void call_deep(unsigned frames)
@@ -576,6 +598,7 @@ int main(void)
 		TEST(a_caller_that_is_the_innermost_frame_now_has_a_line_that_is_a_hint),
 		TEST(a_frame_that_was_called_by_another_one_is_not_what_it_was),
 		TEST(inside_of_a_generator_frames_are_walked),
+		TEST(a_frame_of_another_object_is_not_what_it_was),
 		TEST(a_stack_on_another_page_is_walked),
 		TEST(a_stack_as_deep_as_may_be_is_joined_and_a_deeper_one_is_walked),
 		TEST(without_its_outer_part_a_stack_is_what_a_walk_makes_of_it),
