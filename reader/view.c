@@ -29,7 +29,7 @@ struct view {
 	remote_addr guard_addr;
 	size_t guard_bytes;
 	uint8_t guard[VIEW_MAX_GUARD_BYTES] __attribute__((aligned(8)));
-	uint8_t guard_between[VIEW_MAX_GUARD_BYTES], guard_last[VIEW_MAX_GUARD_BYTES];
+	uint8_t guard_between[VIEW_MAX_GUARD_BYTES], guard_behind[VIEW_MAX_GUARD_BYTES];
 	bool moved;         /* the guard changed within this instant */
 	bool allow_lasting; /* what is looked at need not belong to the instant */
 	int broken;         /* why nothing more is read in this instant; 0 */
@@ -128,9 +128,9 @@ static bool drop_span(struct view *view, const struct view_plan *plan, size_t fa
 
 	if (addr == view->guard_addr)
 		return false;
-	if (failed >= plan->lasting && failed < plan->lasting_end)
+	if (failed >= plan->lasting)
 		prediction_drop(&view->lasting, addr);
-	else if ((failed >= plan->exact && failed < plan->exact_end) || failed == plan->second_guard)
+	else if (failed >= plan->exact && failed < plan->exact_end)
 		prediction_drop(&view->exact, addr);
 	else
 		view->main = (struct view_main){0};
@@ -151,7 +151,7 @@ static int read_plan(struct view *view, struct view_plan *plan)
 
 static int note_loaded(struct view *view, const struct view_plan *plan)
 {
-	const struct remote_span *guard = &plan->spans[plan->second_guard];
+	const struct remote_span *guard = &plan->spans[plan->last_guard];
 	int r = loaded_add(&view->loaded, view->guard_addr, view->guard_bytes, view->guard, true);
 
 	if (view->main.bytes > 0) {
@@ -162,11 +162,12 @@ static int note_loaded(struct view *view, const struct view_plan *plan)
 	for (size_t i = plan->exact; i < plan->exact_end && r == 0; i++)
 		r = loaded_add(
 			&view->loaded, plan->spans[i].addr, plan->spans[i].bytes, plan->spans[i].into, true);
-	if (r == 0 && guard->addr != view->guard_addr)
-		r = loaded_add(&view->loaded, guard->addr, view->guard_addr - guard->addr, guard->into, true);
 	for (size_t i = plan->lasting; i < plan->lasting_end && r == 0; i++)
 		r = loaded_add(
 			&view->loaded, plan->spans[i].addr, plan->spans[i].bytes, plan->spans[i].into, false);
+	if (r == 0 && guard->addr != view->guard_addr)
+		r = loaded_add(
+			&view->loaded, guard->addr, view->guard_addr - guard->addr, guard->into, false);
 	return r;
 }
 
@@ -203,7 +204,7 @@ static int refresh(struct view *view)
 		.guard_bytes = view->guard_bytes,
 		.guard = view->guard,
 		.guard_between = view->guard_between,
-		.guard_last = view->guard_last,
+		.guard_behind = view->guard_behind,
 		.main = &view->main,
 		.exact = &view->exact,
 		.lasting = &view->lasting,
@@ -232,12 +233,12 @@ static int refresh(struct view *view)
 		loaded_clear(&view->loaded);
 		view->main = (struct view_main){0};
 	} else {
-		const struct remote_span *second = &plan.spans[plan.second_guard];
-		bool torn =
-			!is_guard(view, (const uint8_t *)second->into + (view->guard_addr - second->addr)) ||
-			(view->main.bytes > 0 && !is_guard(view, view->guard_between));
+		const struct remote_span *last = &plan.spans[plan.last_guard];
+		bool torn = !is_guard(view, view->guard_behind) ||
+			    (view->main.bytes > 0 && !is_guard(view, view->guard_between));
 
-		view->moved = torn || (plan.last_guard && !is_guard(view, view->guard_last));
+		view->moved = torn ||
+			      !is_guard(view, (const uint8_t *)last->into + (view->guard_addr - last->addr));
 		r = torn ? VIEW_E_TORN : 0;
 	}
 	view->broken = r;
@@ -301,11 +302,12 @@ static bool known_unreadable(const struct view *view, const struct remote_span *
  * what can't be read: since the guard did not arrive then, what did is read again with the rest. */
 static int read_follow_up(struct view *view, struct remote_span *spans, size_t count)
 {
+	uint8_t guard[VIEW_MAX_GUARD_BYTES];
 	size_t failed = 0;
 	int r;
 
 	for (;;) {
-		spans[count] = (struct remote_span){view->guard_addr, view->guard_last, view->guard_bytes};
+		spans[count] = (struct remote_span){view->guard_addr, guard, view->guard_bytes};
 		r = read_spans(view, spans, count + 1, &failed);
 		if (r != REMOTE_E_FAULT)
 			break;
@@ -318,7 +320,7 @@ static int read_follow_up(struct view *view, struct remote_span *spans, size_t c
 		if (--count == 0)
 			return 0;
 	}
-	bool torn = r == 0 && memcmp(view->guard, view->guard_last, view->guard_bytes) != 0;
+	bool torn = r == 0 && !is_guard(view, guard);
 
 	view->moved = view->moved || torn;
 	if (torn && !view->allow_lasting)

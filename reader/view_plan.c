@@ -7,16 +7,12 @@
  * the instant; then the inner end again and the guard again, which prove the instant. (Without the guard in
  * the middle, of the stacks of programs that call and return all the time 0.1 to 1.4 % were put together from
  * two moments that look alike; with it 0.03 %, read from another CPU. See docs/ORACLE.md.) What outlives it
- * comes last, outside of the part that the target's movement spoils, and the guard once more; unless it is so
- * little that it takes no longer than that guard would.
+ * comes last, outside of the part that the target's movement spoils, and the guard once more.
  */
 #include "reader/view_plan.h"
 
 #include <errno.h>
 #include <stdbool.h>
-
-/* Lasting spans that are read before the instant's last guard. */
-#define FEW_LASTING 1
 
 static size_t add(struct view_plan *plan, remote_addr addr, void *into, size_t bytes)
 {
@@ -38,39 +34,31 @@ static void add_predicted(
 			add(plan, prediction->spans[i].addr, NULL, prediction->spans[i].bytes);
 }
 
-/* The exact span that is so near before the guard that both are cheaper with one vector; their number if
+/* The lasting span that is so near before the guard that both are cheaper with one vector; their number if
  * there is none. The gap between them is as readable as the pages on both of its sides. */
 static size_t find_neighbour(const struct view_plan_parts *parts)
 {
-	const struct prediction *exact = parts->exact;
+	const struct prediction *lasting = parts->lasting;
 	size_t i = 0;
 
-	for (; i < exact->count; i++) {
-		remote_addr end = exact->spans[i].addr + exact->spans[i].bytes;
+	for (; i < lasting->count; i++) {
+		remote_addr end = lasting->spans[i].addr + lasting->spans[i].bytes;
 
 		if (end <= parts->guard_addr && parts->guard_addr - end <= PREDICTION_MERGE_GAP_BYTES &&
-			!is_in_main(parts->main, &exact->spans[i]))
+			!is_in_main(parts->main, &lasting->spans[i]))
 			break;
 	}
 	return i;
 }
 
-static void add_lasting(struct view_plan *plan, const struct view_plan_parts *parts)
-{
-	plan->lasting = plan->count;
-	add_predicted(plan, parts->main, parts->lasting, parts->lasting->count);
-	plan->lasting_end = plan->count;
-}
-
 void view_plan_make(struct view_plan *plan, const struct view_plan_parts *parts)
 {
 	const struct view_main *main = parts->main;
+	const struct prediction *lasting = parts->lasting;
 	size_t neighbour = find_neighbour(parts);
-	remote_addr second =
-		neighbour < parts->exact->count ? parts->exact->spans[neighbour].addr : parts->guard_addr;
+	remote_addr last = neighbour < lasting->count ? lasting->spans[neighbour].addr : parts->guard_addr;
 
 	plan->count = 0;
-	plan->last_guard = parts->lasting->count > FEW_LASTING;
 	add(plan, parts->guard_addr, parts->guard, parts->guard_bytes);
 	plan->main = plan->count;
 	if (main->bytes > 0)
@@ -80,18 +68,17 @@ void view_plan_make(struct view_plan *plan, const struct view_plan_parts *parts)
 	if (main->bytes > 0)
 		add(plan, parts->guard_addr, parts->guard_between, parts->guard_bytes);
 	plan->exact = plan->count;
-	add_predicted(plan, main, parts->exact, neighbour);
-	plan->exact_end = plan->count;
-	if (!plan->last_guard)
-		add_lasting(plan, parts);
-	plan->again = plan->count;
+	add_predicted(plan, main, parts->exact, parts->exact->count);
+	plan->exact_end = plan->again = plan->count;
 	if (main->bytes > 0)
 		add(plan, main->again_addr, NULL, main->again_bytes);
-	plan->second_guard = add(plan, second, NULL, parts->guard_addr + parts->guard_bytes - second);
-	if (plan->last_guard) {
-		add_lasting(plan, parts);
-		add(plan, parts->guard_addr, parts->guard_last, parts->guard_bytes);
-	}
+	add(plan, parts->guard_addr, parts->guard_behind, parts->guard_bytes);
+	plan->lasting = plan->count;
+	add_predicted(plan, main, lasting, neighbour);
+	plan->lasting_end = plan->count;
+	plan->last_guard = lasting->count > 0
+				   ? add(plan, last, NULL, parts->guard_addr + parts->guard_bytes - last)
+				   : plan->count - 1;
 }
 
 int view_plan_place(struct view_plan *plan, const struct view_main *main, struct arena *arena)

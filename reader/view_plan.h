@@ -19,7 +19,7 @@
 struct view_plan_parts {
 	remote_addr guard_addr;
 	size_t guard_bytes;
-	uint8_t *guard, *guard_between, *guard_last; /* where they go, but the second */
+	uint8_t *guard, *guard_between, *guard_behind; /* where they go, but for the last one */
 	const struct view_main *main;
 	const struct prediction *exact, *lasting;
 };
@@ -30,9 +30,8 @@ struct view_plan {
 	size_t main;             /* the main span's inner end, and behind it, if there is one, the rest */
 	size_t exact, exact_end; /* which of them are exact predicted spans */
 	size_t again;
-	size_t second_guard; /* the guard, or an exact span that ends just before it, with the guard */
 	size_t lasting, lasting_end; /* lasting predicted spans */
-	bool last_guard;             /* they are the last ones, and the guard follows them */
+	size_t last_guard; /* the guard behind these, or one that ends just before it, with the guard */
 };
 
 void view_plan_make(struct view_plan *plan, const struct view_plan_parts *parts);
