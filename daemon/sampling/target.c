@@ -158,20 +158,27 @@ static void follow(struct target *target, struct sampling *sampling, int answer,
 		requests_track(target, sampling, &sample->request, now_ns, clocks);
 }
 
-static void look(struct target *target, struct sampling *sampling, uint64_t now_ns,
+/* False: it has no memory any more. It is about to end, and its pidfd will say so: until then no tick is its.
+ */
+static bool look(struct target *target, struct sampling *sampling, uint64_t now_ns,
 	const struct activity_clocks *clocks, struct accounting *tick)
 {
 	struct php_sample *sample = sampling->sample;
 	int answer = php_process_sample(target->process, sample);
 	bool readable = is_readable(answer);
 
+	if (answer == PHP_PROCESS_E_GONE) {
+		target->unreadable_ticks++;
+		target->proved = false;
+		return false;
+	}
 	follow(target, sampling, answer, now_ns, clocks);
 	target->unreadable_ticks = readable ? 0 : target->unreadable_ticks + 1;
 	target->proved = target->presence.off_cpu && readable;
 
 	if (target->idle) {
 		*(readable ? &tick->idle : &tick->unreadable) = 1;
-		return;
+		return true;
 	}
 	if (answer == PHP_PROCESS_E_TORN)
 		tick->torn_lost = 1;
@@ -189,6 +196,7 @@ static void look(struct target *target, struct sampling *sampling, uint64_t now_
 		target->unit_node =
 			find_node(target->unit.tree, answer, sample, target->unit.labels.max_depth, tick);
 	charge_all(target, readable, now_ns);
+	return true;
 }
 
 /* Deadlines that passed before it joined its cadence are not its own. */
@@ -226,6 +234,7 @@ enum target_fate target_tick(struct target *target, struct sampling *sampling, c
 	struct activity *activity = php_process_activity(target->process);
 	struct activity_clocks clocks;
 	uint64_t now_ns = monotonic_now_ns(), own = take_own(target, due);
+	bool is_there = true;
 	int r;
 
 	if (own == 0)
@@ -253,9 +262,10 @@ enum target_fate target_tick(struct target *target, struct sampling *sampling, c
 		/* In this order: seen off the CPU between two equal switch-in counts, this one and the next
 		 * tick's, it was so from before the snapshot until then. */
 		presence_look(&target->presence, &sampling->observer, activity, &clocks, now_ns);
-		look(target, sampling, now_ns, &clocks, &tick);
+		is_there = look(target, sampling, now_ns, &clocks, &tick);
 	}
-	note(target, sampling, &tick);
+	if (is_there)
+		note(target, sampling, &tick);
 	target->clocks = clocks;
 	target->last_ns = now_ns;
 	target->ticked = true;

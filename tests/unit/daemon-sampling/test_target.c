@@ -255,6 +255,26 @@ static void a_unit_says_the_longest_period_that_was_in_force(void **state)
 	assert_int_equal(ended()->asked_period_ns, 10 * MS);
 }
 
+/* Its memory is gone a while before its pidfd says that it has ended: longest where a busy machine lets it
+ * wait. */
+static void ticks_while_a_process_is_about_to_end_are_not_its_own(void **state)
+{
+	_cleanup_(profile_freep) struct profile *profile = NULL;
+
+	begin_request("/cart");
+	work("hot", 10 * MS);
+	fake.answer = PHP_PROCESS_E_GONE;
+	for (int i = 0; i < 3; i++) {
+		fake_run(1 * MS);
+		tick();
+	}
+	assert_int_equal(target->accounting.expected, 2);
+	assert_int_equal(target->accounting.taken, 2);
+	assert_int_equal(target->accounting.unreadable, 0);
+	profile = window();
+	assert_int_equal(time_of(profile, "<unread>").wall_ns, 0);
+}
+
 static void a_process_that_makes_no_sense_for_long_is_lost(void **state)
 {
 	fake.answer = PHP_PROCESS_E_UNREADABLE;
@@ -452,6 +472,7 @@ int main(void)
 		TARGET_TEST(a_tick_for_deadlines_before_it_joined_is_none),
 		TARGET_TEST(lateness_is_measured_by_the_period_in_force),
 		TARGET_TEST(a_unit_says_the_longest_period_that_was_in_force),
+		TARGET_TEST(ticks_while_a_process_is_about_to_end_are_not_its_own),
 		TARGET_TEST(a_process_that_makes_no_sense_for_long_is_lost),
 		TARGET_TEST(a_process_that_has_ended_is_gone_and_one_that_cant_be_followed_lost),
 		TARGET_TEST(a_unit_past_its_limit_is_not_charged_and_the_window_is),
