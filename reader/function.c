@@ -256,7 +256,7 @@ int function_cache_name(struct function_cache *cache, struct view *view, const s
 		function_table_forget(&cache->table, FUNCTION_IS_VOLATILE);
 		cache->new_volatile = 0;
 	}
-	view_allow_lasting(view);
+	view_allow_brief(view);
 	r = look_up(&proving);
 	if (r == -ENOSPC) {
 		function_table_forget(&cache->table, FUNCTION_IS_VOLATILE);

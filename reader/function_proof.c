@@ -188,14 +188,17 @@ static uint16_t lifetime(const struct layout *layout, uint32_t fn_flags, bool in
 static int read_header(
 	const struct layout *layout, struct view *view, remote_addr func, struct function_entry *ret_entry)
 {
-	const uint8_t *header = view_at(view, func, header_bytes(layout));
+	size_t bytes = header_bytes(layout);
+	const uint8_t *header = view_at_unpredicted(view, func, bytes);
 	struct function_entry fresh = {.func = func, .flags = FUNCTION_IS_FRESH};
 	uint32_t fn_flags;
 	uint8_t type;
 
 	/* An internal function is shorter, and may lie at the end of what is mapped. */
-	if (!header && view_error(view) == REMOTE_E_FAULT)
-		header = view_at(view, func, common_bytes(layout));
+	if (!header && view_error(view) == REMOTE_E_FAULT) {
+		bytes = common_bytes(layout);
+		header = view_at_unpredicted(view, func, bytes);
+	}
 	if (!header)
 		return view_error(view);
 
@@ -205,7 +208,8 @@ static int read_header(
 	if (type == layout->ZEND_INTERNAL_FUNCTION) {
 		fresh.flags |= FUNCTION_IS_INTERNAL;
 	} else if (type == layout->ZEND_USER_FUNCTION || type == layout->ZEND_EVAL_CODE) {
-		header = view_at(view, func, header_bytes(layout));
+		bytes = header_bytes(layout);
+		header = view_at_unpredicted(view, func, bytes);
 		if (!header)
 			return view_error(view);
 		fresh.opcodes = load_u64(header + layout->op_array_opcodes);
@@ -226,6 +230,11 @@ static int read_header(
 		fresh.kind = FUNCTION_USER;
 	fresh.flags |=
 		lifetime(layout, fn_flags, type == layout->ZEND_INTERNAL_FUNCTION, fresh.function_name == 0);
+	/* Until the next sample, or the next request's first. */
+	if (fresh.flags & FUNCTION_IS_VOLATILE)
+		view_expect_lasting(view, func, bytes);
+	else
+		view_at(view, func, bytes);
 	*ret_entry = fresh;
 	return 0;
 }

@@ -26,13 +26,13 @@ static void remove_range(struct prediction *prediction, size_t first, size_t cou
 	prediction->count -= count;
 }
 
-void prediction_tick(struct prediction *prediction)
+void prediction_tick(struct prediction *prediction, uint32_t max_age)
 {
 	size_t kept = 0;
 
 	prediction->now++;
 	for (size_t i = 0; i < prediction->count; i++) {
-		if (prediction->now - prediction->spans[i].used_at > PREDICTION_MAX_AGE)
+		if (prediction->now - prediction->spans[i].used_at > max_age)
 			prediction->total_bytes -= prediction->spans[i].bytes;
 		else
 			prediction->spans[kept++] = prediction->spans[i];

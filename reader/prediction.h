@@ -38,8 +38,8 @@ struct prediction {
 	uint32_t now; /* the instant */
 };
 
-/* Begins a new instant and forgets what has not been looked at for too long. */
-void prediction_tick(struct prediction *prediction);
+/* Begins a new instant and forgets what has not been looked at for more than @max_age instants. */
+void prediction_tick(struct prediction *prediction, uint32_t max_age);
 
 /* Notes that [@addr, @addr + @bytes) was looked at in this instant. Past the bounds the span that was unused
  * for longest gives way; if none was unused, the new one is not remembered. */

@@ -78,6 +78,13 @@ int view_refresh_again(struct view *view, remote_addr main_addr, size_t main_byt
  * seldom torn. */
 void view_allow_lasting(struct view *view);
 
+/* From now to the next refresh: the same, but what is looked at will hardly be looked at soon again. It is
+ * predicted for the next refresh, and if that one's sample has no use for it, no longer. */
+void view_allow_brief(struct view *view);
+
+/* Nevertheless the refreshes to come will read this, as lasting. */
+void view_expect_lasting(struct view *view, remote_addr addr, size_t bytes);
+
 /* Has any read of this instant, of exact or lasting spans, seen the guard changed? */
 bool view_moved(const struct view *view);
 

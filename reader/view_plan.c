@@ -75,8 +75,9 @@ void view_plan_make(struct view_plan *plan, const struct view_plan_parts *parts)
 	add(plan, parts->guard_addr, parts->guard_behind, parts->guard_bytes);
 	plan->lasting = plan->count;
 	add_predicted(plan, main, lasting, neighbour);
+	add_predicted(plan, main, parts->brief, parts->brief->count);
 	plan->lasting_end = plan->count;
-	plan->last_guard = lasting->count > 0
+	plan->last_guard = lasting->count + parts->brief->count > 0
 				   ? add(plan, last, NULL, parts->guard_addr + parts->guard_bytes - last)
 				   : plan->count - 1;
 }

@@ -21,16 +21,16 @@ struct view_plan_parts {
 	size_t guard_bytes;
 	uint8_t *guard, *guard_between, *guard_behind; /* where they go, but for the last one */
 	const struct view_main *main;
-	const struct prediction *exact, *lasting;
+	const struct prediction *exact, *lasting, *brief;
 };
 
 struct view_plan {
-	struct remote_span spans[2 * PREDICTION_MAX_SPANS + VIEW_PLAN_FIXED_SPANS];
+	struct remote_span spans[3 * PREDICTION_MAX_SPANS + VIEW_PLAN_FIXED_SPANS];
 	size_t count;
 	size_t main;             /* the main span's inner end, and behind it, if there is one, the rest */
 	size_t exact, exact_end; /* which of them are exact predicted spans */
 	size_t again;
-	size_t lasting, lasting_end; /* lasting predicted spans */
+	size_t lasting, lasting_end; /* lasting and brief predicted spans */
 	size_t last_guard; /* the guard behind these, or one that ends just before it, with the guard */
 };
 

@@ -391,11 +391,36 @@ static void proofs_of_short_requests_in_a_row_ride_in_the_single_call(void **sta
 	php.memory.calls = 0;
 	for (unsigned request = 0; request < 5; request++) {
 		function_cache_new_request(cache);
-		for (unsigned sample = 0; sample < 10; sample++)
-			assert_int_equal(name_stack(), 0);
+		assert_int_equal(name_stack(), 0);
 	}
-	assert_int_equal(php.memory.calls, 50);
+	assert_int_equal(php.memory.calls, 5);
 	assert_int_equal(named.frames[1].line, 11);
+}
+
+static void of_a_longer_request_only_the_first_sample_reads_what_proves_its_functions(void **state)
+{
+	struct fake_function shared = user_function("shared");
+	size_t spans;
+
+	shared.flags = php.layout->ZEND_ACC_IMMUTABLE;
+	fake_allocate(&php, 8192); /* on a page of its own */
+	shared.name = fake_string(&php, "shared");
+	fake_allocate(&php, 8192);
+	call_main();
+	call_user(&shared, 1);
+	call_internal("usleep", 0);
+	for (unsigned sample = 0; sample < 4; sample++)
+		assert_int_equal(name_stack(), 0);
+	spans = php.memory.last_spans;
+	function_cache_new_request(cache);
+	php.memory.calls = 0;
+	assert_int_equal(name_stack(), 0);
+	assert_in_range(php.memory.calls, 2, 4);
+	php.memory.calls = 0;
+	for (unsigned sample = 0; sample < 3; sample++)
+		assert_int_equal(name_stack(), 0);
+	assert_int_equal(php.memory.calls, 3);
+	assert_int_equal(php.memory.last_spans, spans);
 }
 
 /* A blank line more in the middle of a function: address, name, first line, size are the same. */
@@ -647,6 +672,7 @@ int main(void)
 		TEST(a_caller_whose_opline_left_its_function_has_it_proved_again),
 		TEST(what_opcache_shares_is_proved_anew_in_the_next_request),
 		TEST(proofs_of_short_requests_in_a_row_ride_in_the_single_call),
+		TEST(of_a_longer_request_only_the_first_sample_reads_what_proves_its_functions),
 		TEST(a_line_that_moved_within_a_function_is_read_anew_in_the_next_request),
 		TEST(a_caller_unwound_for_an_exception_has_the_line_where_it_was_thrown),
 		TEST(a_fiber_s_base_is_no_frame),

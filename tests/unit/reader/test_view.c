@@ -150,6 +150,23 @@ static void what_is_lasting_is_read_behind_the_instant(void **state)
 	assert_false(view_moved(f->view));
 }
 
+static void what_is_looked_at_briefly_comes_with_the_next_refresh_alone(void **state)
+{
+	struct fixture *f = *state;
+
+	view_refresh(f->view, STACK, 0x100, 0x100);
+	view_allow_lasting(f->view);
+	view_allow_brief(f->view);
+	assert_non_null(view_at(f->view, HEAP, 8));
+	view_expect_lasting(f->view, HEAP + 0x8000, 8);
+	view_refresh(f->view, STACK, 0x100, 0x100);
+	assert_true(view_has(f->view, HEAP, 8));
+	assert_true(view_has(f->view, HEAP + 0x8000, 8));
+	view_refresh(f->view, STACK, 0x100, 0x100);
+	assert_false(view_has(f->view, HEAP, 8));
+	assert_true(view_has(f->view, HEAP + 0x8000, 8));
+}
+
 static void what_was_asked_for_once_comes_with_the_next_single_call(void **state)
 {
 	struct fixture *f = *state;
@@ -384,7 +401,7 @@ static void neighbours_within_a_page_become_one_predicted_span(void **state)
 {
 	struct prediction prediction = {0};
 
-	prediction_tick(&prediction);
+	prediction_tick(&prediction, PREDICTION_MAX_AGE);
 	prediction_use(&prediction, 0x1000, 24);
 	prediction_use(&prediction, 0x1040, 24);
 	assert_int_equal(prediction.count, 1);
@@ -400,7 +417,7 @@ static void overlapping_spans_become_one_whatever_their_length(void **state)
 {
 	struct prediction prediction = {0};
 
-	prediction_tick(&prediction);
+	prediction_tick(&prediction, PREDICTION_MAX_AGE);
 	prediction_use(&prediction, 0x10000, 0x8000);
 	prediction_use(&prediction, 0x20000, 0x8000);
 	prediction_use(&prediction, 0x17000, 0xa000);
@@ -413,15 +430,15 @@ static void a_span_nobody_looks_at_is_forgotten_after_a_while(void **state)
 {
 	struct prediction prediction = {0};
 
-	prediction_tick(&prediction);
+	prediction_tick(&prediction, PREDICTION_MAX_AGE);
 	prediction_use(&prediction, 0x1000, 8);
 	prediction_use(&prediction, 0x8000, 8);
 	for (unsigned i = 0; i < PREDICTION_MAX_AGE; i++) {
-		prediction_tick(&prediction);
+		prediction_tick(&prediction, PREDICTION_MAX_AGE);
 		prediction_use(&prediction, 0x8000, 8);
 	}
 	assert_int_equal(prediction.count, 2);
-	prediction_tick(&prediction);
+	prediction_tick(&prediction, PREDICTION_MAX_AGE);
 	assert_int_equal(prediction.count, 1);
 	assert_int_equal(prediction.spans[0].addr, 0x8000);
 	assert_int_equal(prediction.total_bytes, 8);
@@ -431,9 +448,9 @@ static void past_its_bounds_the_prediction_forgets_the_oldest_first(void **state
 {
 	struct prediction prediction = {0};
 
-	prediction_tick(&prediction);
+	prediction_tick(&prediction, PREDICTION_MAX_AGE);
 	prediction_use(&prediction, 0x1000, 8);
-	prediction_tick(&prediction);
+	prediction_tick(&prediction, PREDICTION_MAX_AGE);
 	for (unsigned i = 0; i < PREDICTION_MAX_SPANS; i++)
 		prediction_use(&prediction, 0x100000 + 0x1000 * i, 8);
 	assert_int_equal(prediction.count, PREDICTION_MAX_SPANS);
@@ -450,7 +467,7 @@ static void whatever_is_used_the_list_stays_sorted_and_free_of_overlap(void **st
 	uint32_t random = 12345;
 
 	for (unsigned round = 0; round < 200; round++) {
-		prediction_tick(&prediction);
+		prediction_tick(&prediction, PREDICTION_MAX_AGE);
 		for (unsigned i = 0; i < 40; i++) {
 			random = random * 1664525 + 1013904223;
 			remote_addr addr = 0x10000 + (random >> 12) % 0x8000 * 8;
@@ -480,6 +497,7 @@ int main(void)
 		TEST(what_lies_just_before_the_guard_comes_with_it),
 		TEST(what_can_no_longer_be_read_with_the_guard_is_dropped_and_the_guard_read_alone),
 		TEST(what_is_lasting_is_read_behind_the_instant),
+		TEST(what_is_looked_at_briefly_comes_with_the_next_refresh_alone),
 		TEST(what_is_asked_for_unpredicted_is_not_read_again_unasked),
 		TEST(an_instant_has_so_many_calls_and_no_more),
 		TEST(what_lies_in_the_guard_needs_no_read_of_its_own),
