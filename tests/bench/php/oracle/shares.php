@@ -29,7 +29,7 @@ function ten(string $kind): void
 {
     switch ($kind) {
         case 'loops':
-            for ($i = 0, $x = 1; $i < 40000; $i++) {
+            for ($i = 0, $x = 1; $i < 200000; $i++) {
                 $x = ($x * 3 + 1) & 0xffff;
             }
             break;
@@ -45,7 +45,7 @@ function thirty(string $kind): void
 {
     switch ($kind) {
         case 'loops':
-            for ($i = 0, $x = 1; $i < 120000; $i++) {
+            for ($i = 0, $x = 1; $i < 600000; $i++) {
                 $x = ($x * 3 + 1) & 0xffff;
             }
             break;
@@ -62,7 +62,7 @@ function sixty(string $kind): void
 {
     switch ($kind) {
         case 'loops':
-            for ($i = 0, $x = 1; $i < 240000; $i++) {
+            for ($i = 0, $x = 1; $i < 1200000; $i++) {
                 $x = ($x * 3 + 1) & 0xffff;
             }
             break;
