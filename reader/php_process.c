@@ -253,11 +253,11 @@ static bool begins_with_a_call_from_c(const struct raw_stack *stack, const struc
 
 /* Is PHP between two stacks? A generator is put on before it is linked to who asks for its next value
  * (zend_generator_resume() in Zend/zend_generators.c), a fiber is unlinked from its caller before that is put
- * on in its place (Fiber::suspend() in Zend/zend_fibers.c). Either takes some nanoseconds, unless the process
- * is kept from running. */
+ * on in its place (Fiber::suspend() in Zend/zend_fibers.c), whose words are put on one by one. Either takes
+ * some nanoseconds, unless the process is kept from running. */
 static bool is_between_stacks(const struct raw_stack *stack, const struct layout *layout)
 {
-	return !begins_with_a_call_from_c(stack, layout) ||
+	return stack->switching || !begins_with_a_call_from_c(stack, layout) ||
 	       (stack->count > 0 && stack->joined == 0 && stack->frames[stack->count - 1].generator);
 }
 
@@ -295,7 +295,8 @@ static int read_stack(struct php_process *process, bool first, struct raw_stack 
 	walked = stack_walk(
 		process->view, layout, &process->stack_pages, first ? &process->outer : NULL, stack);
 	predict_stack(process, stack);
-	process->between_stacks = refreshed == 0 && walked == 0 && is_between_stacks(stack, layout);
+	process->between_stacks =
+		refreshed == 0 && (walked == 0 || stack->switching) && is_between_stacks(stack, layout);
 	if (process->between_stacks) {
 		stack->whole = false;
 		walked = VIEW_E_TORN;

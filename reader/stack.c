@@ -403,9 +403,8 @@ static void enter_first_page(struct walk *walk, const uint8_t *guard)
 		walk->page_bytes = WINDOW_MAX_BYTES; /* a fiber's first page is small, its next may not be */
 	if (walk->page_bytes > VIEW_MAX_SPAN_BYTES)
 		walk->page_bytes = VIEW_MAX_SPAN_BYTES;
-	/* Words of two stacks: PHP is switching from one to the other. */
-	if (walk->page != 0 && (walk->top < walk->page || walk->top > end))
-		walk->copies.torn = true;
+	walk->stack->switching = walk->page != 0 && (walk->top < walk->page || walk->top > end);
+	walk->copies.torn |= walk->stack->switching;
 	if (!plausible_address(walk->page) || walk->top < walk->page || walk->top > end) {
 		walk->page = walk->top = 0;
 		return;
@@ -445,7 +444,7 @@ int stack_walk(struct view *view, const struct layout *layout, struct stack_page
 	ret_stack->omitted_at_least = false;
 	ret_stack->page = ret_stack->used_bytes = ret_stack->steady_bytes = 0;
 	ret_stack->joined = ret_stack->look_count = ret_stack->doubtful = 0;
-	ret_stack->whole = false;
+	ret_stack->whole = ret_stack->switching = false;
 	if (current == 0)
 		return STACK_E_IDLE;
 

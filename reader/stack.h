@@ -57,10 +57,11 @@ struct raw_stack {
 	size_t doubtful; /* the innermost frames, up to the last one that changed between the copies or, since
 			  * it is a generator's, was read only once: if the stack is torn, they may be of
 			  * another moment than those outside of them */
-	size_t used_bytes;    /* of the innermost VM stack page: what to predict next time */
-	size_t steady_bytes;  /* of those the part that need not be read twice */
-	bool whole;           /* the outer end was reached */
-	remote_addr page;     /* EG(vm_stack): where the innermost page starts */
+	size_t used_bytes;   /* of the innermost VM stack page: what to predict next time */
+	size_t steady_bytes; /* of those the part that need not be read twice */
+	bool whole;          /* the outer end was reached */
+	bool switching;   /* PHP is putting another stack on: the words are some of one, some of the other */
+	remote_addr page; /* EG(vm_stack): where the innermost page starts */
 	remote_addr page_end; /* EG(vm_stack_end) */
 };
 

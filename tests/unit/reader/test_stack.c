@@ -494,6 +494,19 @@ static void a_target_that_moved_on_before_the_second_copy_proves_nothing_of_the_
 	assert_int_equal(walk(), VIEW_E_TORN);
 }
 
+/* Of a fiber that is being put on: the page is its own already, the rest are still its caller's. */
+static void words_of_two_stacks_are_torn_and_said_to_be_of_two(void **state)
+{
+	fake_call(&php, FUNC, 0, 0);
+	fake_put64(&php.memory, FAKE_EG + php.layout->eg_vm_stack, FAKE_HEAP);
+
+	assert_int_equal(walk(), VIEW_E_TORN);
+	assert_true(stack.switching);
+	fake_put64(&php.memory, FAKE_EG + php.layout->eg_vm_stack, FAKE_STACK);
+	assert_int_equal(walk(), 0);
+	assert_false(stack.switching);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 #define TEST_74(name)                                            \
 	{                                                        \
@@ -528,6 +541,7 @@ int main(void)
 		TEST_74(a_chain_of_yield_from_shows_every_generator),
 		TEST(generators_that_delegate_in_a_circle_are_corrupt),
 		TEST(a_delegating_generator_that_has_ended_has_no_frame),
+		TEST(words_of_two_stacks_are_torn_and_said_to_be_of_two),
 		TEST(a_frame_that_changes_while_the_guard_does_not_is_torn),
 		TEST(a_target_that_moved_on_before_the_second_copy_proves_nothing_of_the_first),
 	};
