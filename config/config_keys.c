@@ -52,7 +52,7 @@ static const struct config_key sampling_keys[] = {
 	SETTING("realtime", CONFIG_BOOL, sampling.realtime, 0, 0),
 	SETTING("threads", CONFIG_COUNT, sampling.threads, 1, CONFIG_MAX_THREADS),
 	SETTING("cpu_budget", CONFIG_SHARE, sampling.cpu_budget_ppm, PPM_PER_PERCENT / 10,
-		CONFIG_MAX_THREADS * 100 * PPM_PER_PERCENT),
+		100 * PPM_PER_PERCENT * CONFIG_MAX_THREADS),
 	CHOICE("placement", sampling.placement, placements),
 };
 

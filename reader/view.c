@@ -320,7 +320,7 @@ static bool known_unreadable(const struct view *view, const struct remote_span *
  * what can't be read: since the guard did not arrive then, what did is read again with the rest. */
 static int read_follow_up(struct view *view, struct remote_span *spans, size_t count)
 {
-	uint8_t guard[VIEW_MAX_GUARD_BYTES];
+	uint8_t guard[VIEW_MAX_GUARD_BYTES] = {0};
 	size_t failed = 0;
 	int r;
 
