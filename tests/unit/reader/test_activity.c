@@ -227,14 +227,14 @@ static void who_is_driven_off_by_the_thread_that_looks_left_when_that_came(void 
 	bind(0, 0);
 	assert_int_equal(activity_open(pid, &activity), 0);
 	assert_int_equal(activity_open(gettid(), &own), 0);
-	for (int i = 0; i < 200; i++) {
+	/* Of those times at which nobody else had the CPU before; on a busy machine they are few. */
+	for (int i = 0; i < 5000 && together < 20; i++) {
 		pause_ms(1);
 		assert_int_equal(activity_read_schedule(own, &own_schedule), 0);
 		assert_int_equal(activity_read_schedule(activity, &schedule), 0);
 		together += own_schedule.accounted_ns == schedule.accounted_ns;
 	}
-	/* Of those times at which nobody else had the CPU before. */
-	assert_true(together >= 20);
+	assert_int_equal(together, 20);
 	stop(pid);
 }
 
