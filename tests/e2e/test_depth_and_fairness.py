@@ -40,7 +40,7 @@ def test_a_stack_5000_deep_keeps_both_ends_and_says_how_many_it_left_out(build, 
 @pytest.mark.parametrize("depth", [200, 500, 5000])
 def test_a_profile_of_a_deep_stack_is_one_chain(depth, build, fpm, scripts, make_daemon):
     daemon = make_daemon(fpm, sampling={"rate": 200, "max_depth": 512})
-    worker = fpm.request(scripts / "deep.php", f"d={depth}&seconds=0.3").json()["pid"]
+    worker = fpm.request(scripts / "deep.php", f"d={depth}&seconds=1").json()["pid"]
     newest = wait.until(lambda: daemon.ask("units", pid=worker, limit=1)["units"], "the unit to be kept")[0]
     result = daemon.ask("unit", unit_id=newest["unit_id"], profile=True, stacks=True)
     tree = assert_is_consistent(result)

@@ -81,7 +81,7 @@ def test_with_nothing_to_sample_the_sampler_sleeps(what, fpm, make_daemon):
 
 def test_an_overload_is_counted_answers_orders_and_leaves_nothing_behind(make_fpm, scripts, make_daemon):
     """More ticks than the thread has time for: deadlines are skipped, never queued."""
-    workers = 40  # which take some 10 us each at a tick, of the 100 us there are
+    workers = 200  # nearly all queue, and take some 1 us each at a tick, of the 100 us there are
     fpm = make_fpm(pools=[Pool(workers=workers)])
     daemon = make_daemon(fpm, sampling={"rate": 100, "max_rate": 10000, "cpu_budget": "none"})
 
@@ -102,7 +102,7 @@ def test_an_overload_is_counted_answers_orders_and_leaves_nothing_behind(make_fp
         daemon.ask("rate", rate_hz=10000)
         expected, missed, seconds, slowest = sum_over(3)
         assert expected == pytest.approx(workers * 10000 * seconds, rel=0.05)
-        assert missed > 0.5 * expected
+        assert missed > 0.2 * expected
         assert slowest < 1.0
         daemon.ask("rate", rate_hz=100)
         expected, missed, seconds, _ = sum_over(2)
