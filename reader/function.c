@@ -143,6 +143,17 @@ static bool is_lasting(const struct naming *naming, const struct function_entry 
 	       ((entry->flags & FUNCTION_IS_INTERNAL) || entry->proved_in == naming->cache->request);
 }
 
+/* Was something else read than the frame's function, which has ended since? A script's top level is no
+ * internal function; one without a name is a fiber's base, whose frame is all zero (zend_fiber_execute() in
+ * Zend/zend_fibers.c), and would be left out of the stack. */
+static bool is_misread(
+	const struct layout *layout, const struct function_entry *entry, const struct raw_frame *frame)
+{
+	return (entry->flags & FUNCTION_IS_INTERNAL) &&
+	       ((frame->call_info & layout->ZEND_CALL_CODE) ||
+		       (entry->function_name == 0 && frame->call_info != 0));
+}
+
 /* Proves what was wanted, and wants names and opcodes. */
 static int prove(struct proving *proving)
 {
@@ -156,6 +167,8 @@ static int prove(struct proving *proving)
 
 		if (entry->flags & FUNCTION_TO_PROVE) {
 			r = function_proof_check(layout, naming->view, entry, naming->cache->request, &same);
+			if (r == 0 && is_misread(layout, entry, &naming->stack->frames[i]))
+				r = REMOTE_E_FAULT;
 			if (r == REMOTE_E_FAULT) {
 				*entry = (struct function_entry){.func = entry->func};
 				proving->stale |= was_lasting;

@@ -54,7 +54,7 @@ bool function_proof_needed(const struct layout *layout, const struct function_en
 		(entry->flags & (FUNCTION_IS_VOLATILE | FUNCTION_TO_PROVE)))
 		return true;
 	if (entry->flags & FUNCTION_IS_INTERNAL)
-		return (frame->call_info & layout->ZEND_CALL_CLOSURE) != 0;
+		return (frame->call_info & (layout->ZEND_CALL_CODE | layout->ZEND_CALL_CLOSURE)) != 0;
 	/* What the frame says about itself. */
 	if (frame->call_info & (layout->ZEND_CALL_CODE | layout->ZEND_CALL_CLOSURE))
 		return true;

@@ -475,6 +475,28 @@ static void a_fiber_s_base_is_no_frame(void **state)
 	assert_string_equal(name_of(1), "Fiber::start");
 }
 
+/* Included code is a heap object; when its name is read another one may have taken its place. What looks like
+ * a fiber's base there would make the frame disappear, for as long as the address is remembered as one. */
+static void what_can_t_be_the_frame_s_function_is_unread_and_not_remembered(void **state)
+{
+	struct fake_function nameless = {.type = php.layout->ZEND_INTERNAL_FUNCTION};
+	struct fake_function code = user_function(NULL);
+	remote_addr func = fake_function(&php, &nameless), frame;
+
+	call_main();
+	frame = fake_call(&php, func, 0, php.layout->ZEND_CALL_CODE);
+	call_internal("usleep", 0);
+	assert_int_equal(name_stack(), 0);
+	assert_int_equal(named.count, 3);
+	assert_string_equal(name_of(1), "<unread>");
+
+	func = fake_function(&php, &code);
+	fake_put64(&php.memory, frame + php.layout->ex_func, func);
+	fake_put64(&php.memory, frame + php.layout->ex_opline, code.opcodes);
+	assert_int_equal(name_stack(), 0);
+	assert_string_equal(name_of(1), "include");
+}
+
 static void a_function_that_can_t_be_read_is_unread_and_its_neighbours_are_named(void **state)
 {
 	struct fake_function nonsense = {.type = 99};
@@ -676,6 +698,7 @@ int main(void)
 		TEST(a_line_that_moved_within_a_function_is_read_anew_in_the_next_request),
 		TEST(a_caller_unwound_for_an_exception_has_the_line_where_it_was_thrown),
 		TEST(a_fiber_s_base_is_no_frame),
+		TEST(what_can_t_be_the_frame_s_function_is_unread_and_not_remembered),
 		TEST(a_function_that_can_t_be_read_is_unread_and_its_neighbours_are_named),
 		TEST(an_internal_function_at_the_end_of_what_is_mapped_is_named),
 		TEST(names_are_cut_at_a_nul_and_what_is_no_utf8_is_escaped),
