@@ -423,7 +423,8 @@ static int keep_still(struct php_process *process, bool even_if_it_waits)
 		return 0;
 	if (process->options.blocking)
 		return hold_take(&process->hold);
-	placement_join(place.cpu);
+	if (placement_is_of_use())
+		placement_join(place.cpu);
 	return 0;
 }
 

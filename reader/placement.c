@@ -2,8 +2,7 @@
  *
  * The affinity of the calling thread, narrowed to one CPU for the length of a sample. The thread does not
  * become a guest there before it runs there: sched_setaffinity() returns on the new CPU. A SCHED_FIFO thread
- * preempts what runs on it at once; an ordinary one waits for its turn, and then the process it came for is
- * off the CPU just as well.
+ * preempts what runs on it at once.
  */
 #include "reader/placement.h"
 
@@ -37,6 +36,11 @@ int placement_join(int cpu)
 	away = true;
 	joined_cpu = cpu;
 	return 0;
+}
+
+bool placement_is_of_use(void)
+{
+	return sched_getscheduler(0) == SCHED_FIFO;
 }
 
 void placement_leave(void)

@@ -20,6 +20,11 @@ enum placement {
  * thread may run on. */
 int placement_join(int cpu);
 
+/* Does the calling thread drive off what runs where it goes (SCHED_FIFO)? An ordinary one waits there until
+ * the process has had its turn, and reads what that came to: of a program that works and sleeps, the sleep.
+ */
+bool placement_is_of_use(void);
+
 /* Lets it run wherever it might before. Costs nothing when it had not moved. */
 void placement_leave(void);
 

@@ -5,7 +5,6 @@
  */
 #include "daemon/sampling/presence.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include "daemon/sampling/clock.h"
@@ -22,7 +21,7 @@ void presence_observer_init(struct presence_observer *observer)
 {
 	struct activity_schedule ignored;
 
-	*observer = (struct presence_observer){.preempts = sched_getscheduler(0) == SCHED_FIFO};
+	*observer = (struct presence_observer){0};
 	/* Without it only who shares a CPU with the thread is taken for one that queues. */
 	if (activity_open(gettid(), &observer->thread) == 0)
 		activity_read_schedule(observer->thread, &ignored);
@@ -128,8 +127,7 @@ enum presence presence_look(struct presence_watch *watch, const struct presence_
 		watch->off_cpu = true;
 		watch->on_cpu = false;
 		watch->off_clocks = *clocks;
-	} else if (activity_knows_syscall(activity) &&
-		   (now_ns < watch->queues_until_ns || !observer->preempts) &&
+	} else if (activity_knows_syscall(activity) && now_ns < watch->queues_until_ns &&
 		   !is_still_on_cpu(watch, clocks)) {
 		watch->found = look_closely(watch, observer, activity, clocks);
 	}
@@ -138,12 +136,10 @@ enum presence presence_look(struct presence_watch *watch, const struct presence_
 	return watch->found;
 }
 
-enum presence presence_look_again(struct presence_watch *watch, const struct presence_observer *observer,
-	struct activity *activity, uint64_t now_ns)
+enum presence presence_look_again(struct presence_watch *watch, struct activity *activity, uint64_t now_ns)
 {
 	/* It may have been woken up, and not got a CPU since. */
-	if (watch->since == PRESENCE_WAITING && (now_ns < watch->queues_until_ns || !observer->preempts) &&
-		!is_blocked(activity))
+	if (watch->since == PRESENCE_WAITING && now_ns < watch->queues_until_ns && !is_blocked(activity))
 		watch->since = PRESENCE_QUEUED;
 	return watch->found = watch->since;
 }

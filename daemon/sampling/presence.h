@@ -17,10 +17,8 @@
  * than there can be while the ins stand still, or CPU used by a process that is off the CPU.
  *
  * The page is dear, so it is read only for a process that its clocks have shown to queue, for a second from
- * then on; any other is taken to be on a CPU whenever it is ready. (By an ordinary thread it is read of all:
- * such a thread comes to the CPU it shares with a process when that leaves, or is about to come back.) And
- * not again for one that was on a CPU and has neither been switched in nor used CPU since: those books are
- * brought up to date when it leaves.
+ * then on; any other is taken to be on a CPU whenever it is ready. And not again for one that was on a CPU
+ * and has neither been switched in nor used CPU since: those books are brought up to date when it leaves.
  */
 #pragma once
 
@@ -52,7 +50,6 @@ struct presence_watch {
 /* The thread that looks, in the kernel's books. All 0: not known. */
 struct presence_observer {
 	struct activity *thread;
-	bool preempts; /* it runs as soon as it wakes up: SCHED_FIFO */
 };
 
 /* The calling thread, with all it needs opened. */
@@ -73,5 +70,4 @@ enum presence presence_look(struct presence_watch *watch, const struct presence_
 	struct activity *activity, const struct activity_clocks *clocks, uint64_t now_ns);
 
 /* In place of a look, where it is unmoved. */
-enum presence presence_look_again(struct presence_watch *watch, const struct presence_observer *observer,
-	struct activity *activity, uint64_t now_ns);
+enum presence presence_look_again(struct presence_watch *watch, struct activity *activity, uint64_t now_ns);

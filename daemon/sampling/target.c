@@ -250,7 +250,7 @@ enum target_fate target_tick(struct target *target, struct sampling *sampling, c
 	note_time_since(target, &clocks, now_ns);
 	if (target->proved && presence_is_unmoved(&target->presence, &clocks)) {
 		/* Its stack is what it was. */
-		presence_look_again(&target->presence, &sampling->observer, activity, now_ns);
+		presence_look_again(&target->presence, activity, now_ns);
 		if (target->idle) {
 			tick.idle = 1;
 		} else {

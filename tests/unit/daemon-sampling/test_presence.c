@@ -15,7 +15,6 @@ static int set_up(void **state)
 	fake.now_ns = START_NS;
 	fake.clocks = (struct activity_clocks){.run_ns = 500 * MS, .queue_ns = 5 * MS, .switch_ins = 10};
 	presence_observer_init(&observer);
-	observer.preempts = true;
 	fake.pages = 0;
 	return 0;
 }
@@ -51,7 +50,7 @@ static void who_is_ready_and_was_switched_in_as_often_as_out_queues(void **state
 	assert_int_equal(look(), PRESENCE_QUEUED);
 	fake_queue(MS);
 	assert_true(presence_is_unmoved(&watch, &fake.clocks));
-	assert_int_equal(presence_look_again(&watch, &observer, NULL, fake.now_ns), PRESENCE_QUEUED);
+	assert_int_equal(presence_look_again(&watch, NULL, fake.now_ns), PRESENCE_QUEUED);
 	fake_run(MS);
 	assert_false(presence_is_unmoved(&watch, &fake.clocks));
 }
@@ -62,7 +61,7 @@ static void who_was_driven_off_by_the_look_was_running(void **state)
 	assert_int_equal(look(), PRESENCE_RUNNING);
 	/* Since then it queues. */
 	assert_true(presence_is_unmoved(&watch, &fake.clocks));
-	assert_int_equal(presence_look_again(&watch, &observer, NULL, fake.now_ns + MS), PRESENCE_QUEUED);
+	assert_int_equal(presence_look_again(&watch, NULL, fake.now_ns + MS), PRESENCE_QUEUED);
 }
 
 static void how_long_the_look_kept_it_off_is_the_queue_time_that_it_began(void **state)
@@ -98,7 +97,7 @@ static void who_waits_is_off_the_cpu_and_its_page_is_not_read(void **state)
 	/* The clocks that were read before did not have the last of its CPU time. */
 	fake.clocks.run_ns += 1000;
 	assert_true(presence_is_unmoved(&watch, &fake.clocks));
-	assert_int_equal(presence_look_again(&watch, &observer, NULL, fake.now_ns), PRESENCE_WAITING);
+	assert_int_equal(presence_look_again(&watch, NULL, fake.now_ns), PRESENCE_WAITING);
 	assert_int_equal(fake.pages, 0);
 }
 
@@ -111,7 +110,7 @@ static void who_waited_and_is_ready_but_was_not_switched_in_queues(void **state)
 	assert_int_equal(look(), PRESENCE_WAITING);
 	fake_queue(MS);
 	assert_true(presence_is_unmoved(&watch, &fake.clocks));
-	assert_int_equal(presence_look_again(&watch, &observer, NULL, fake.now_ns), PRESENCE_QUEUED);
+	assert_int_equal(presence_look_again(&watch, NULL, fake.now_ns), PRESENCE_QUEUED);
 	/* It used no CPU; it is not thought to have been on one. */
 	fake_queue(MS);
 	assert_true(presence_is_unmoved(&watch, &fake.clocks));
@@ -123,7 +122,7 @@ static void who_falls_asleep_while_the_page_is_read_was_running(void **state)
 	fake.blocks_soon = true;
 	assert_int_equal(look(), PRESENCE_RUNNING);
 	assert_true(presence_is_unmoved(&watch, &fake.clocks));
-	assert_int_equal(presence_look_again(&watch, &observer, NULL, fake.now_ns), PRESENCE_WAITING);
+	assert_int_equal(presence_look_again(&watch, NULL, fake.now_ns), PRESENCE_WAITING);
 }
 
 static void note_queue_time(uint64_t ns)
@@ -151,14 +150,6 @@ static void only_who_has_queued_is_asked_about_for_a_second(void **state)
 	fake_run(MS);
 	look();
 	assert_int_equal(fake.pages, 2);
-}
-
-static void an_ordinary_thread_asks_always(void **state)
-{
-	watch.queues_until_ns = 0;
-	observer.preempts = false;
-	fake_queue(MS);
-	assert_int_equal(look(), PRESENCE_QUEUED);
 }
 
 static void who_was_on_a_cpu_is_still_there_while_no_clock_moves(void **state)
@@ -232,7 +223,6 @@ int main(void)
 		PRESENCE_TEST(who_waited_and_is_ready_but_was_not_switched_in_queues),
 		PRESENCE_TEST(who_falls_asleep_while_the_page_is_read_was_running),
 		PRESENCE_TEST(only_who_has_queued_is_asked_about_for_a_second),
-		PRESENCE_TEST(an_ordinary_thread_asks_always),
 		PRESENCE_TEST(who_was_on_a_cpu_is_still_there_while_no_clock_moves),
 		PRESENCE_TEST(who_has_slept_is_asked_about_anew),
 		PRESENCE_TEST(switches_in_that_were_not_counted_are_made_up_for),
