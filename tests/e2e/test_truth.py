@@ -51,7 +51,7 @@ def test_next_to_no_impossible_stack_is_accepted_from_another_cpu(program, bench
     """Where a stack that changes all the time is torn in nearly every snapshot, and one that calls and returns in some
     nanoseconds may look alike at all moments at which it is read (docs/ORACLE.md): next to none, then."""
     seen = look(bench, program, "never", program.sapis[0], "off")
-    assert sum(seen.impossible(program.grammar).values()) <= 2 + 0.001 * seen.accepted
+    assert sum(seen.impossible(program.grammar).values()) <= 5 + 0.001 * seen.accepted
 
 
 @pytest.mark.parametrize("php_mode", targets.MODES)
