@@ -418,13 +418,14 @@ static int keep_still(struct php_process *process, bool even_if_it_waits)
 
 	if (hold_is_open(&process->hold))
 		return hold_take(&process->hold);
+	if (!process->options.blocking && !placement_is_of_use())
+		return 0;
 	/* Where it is can't be known of one that has ended; that reading finds out. */
 	if (activity_read_place(process->activity, &place) < 0 || (!place.ready && !even_if_it_waits))
 		return 0;
 	if (process->options.blocking)
 		return hold_take(&process->hold);
-	if (placement_is_of_use())
-		placement_join(place.cpu);
+	placement_join(place.cpu);
 	return 0;
 }
 

@@ -173,3 +173,32 @@ static inline remote_addr fake_function(struct fake_php *php, const struct fake_
 	fake_write_function(php, addr, function);
 	return addr;
 }
+
+/* The script's top level, in main.php, is called, and stands at its line 3. */
+static inline remote_addr fake_call_main(struct fake_php *php)
+{
+	struct fake_function main = {.filename = fake_string(php, "/srv/main.php"),
+		.opcodes = fake_opcodes(php, 8, 1),
+		.last = 8,
+		.line_start = 1};
+
+	return fake_call(php, fake_function(php, &main), main.opcodes + 2 * php->layout->op_sizeof,
+		php->layout->ZEND_CALL_CODE | php->layout->ZEND_CALL_TOP);
+}
+
+/* A user function declared at line 10 of lib.php, whose i-th opcode is at line 10 + i. */
+static inline struct fake_function fake_user_function(struct fake_php *php, const char *name)
+{
+	return (struct fake_function){.name = name ? fake_string(php, name) : 0,
+		.filename = fake_string(php, "/srv/lib.php"),
+		.opcodes = fake_opcodes(php, 8, 10),
+		.last = 8,
+		.line_start = 10};
+}
+
+static inline remote_addr fake_call_user(
+	struct fake_php *php, const struct fake_function *function, unsigned opcode)
+{
+	return fake_call(
+		php, fake_function(php, function), function->opcodes + opcode * php->layout->op_sizeof, 0);
+}

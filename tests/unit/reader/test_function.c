@@ -85,34 +85,6 @@ static const char *file_of(size_t frame)
 	return interned[named.frames[frame].name_id].file;
 }
 
-/* The script's top level, in main.php, at its line 3. */
-static void call_main(void)
-{
-	struct fake_function main = {.filename = fake_string(&php, "/srv/main.php"),
-		.opcodes = fake_opcodes(&php, 8, 1),
-		.last = 8,
-		.line_start = 1};
-
-	fake_call(&php, fake_function(&php, &main), main.opcodes + 2 * php.layout->op_sizeof,
-		php.layout->ZEND_CALL_CODE | php.layout->ZEND_CALL_TOP);
-}
-
-/* A user function declared at line 10 of lib.php, whose i-th opcode is at line 10 + i. */
-static struct fake_function user_function(const char *name)
-{
-	return (struct fake_function){.name = name ? fake_string(&php, name) : 0,
-		.filename = fake_string(&php, "/srv/lib.php"),
-		.opcodes = fake_opcodes(&php, 8, 10),
-		.last = 8,
-		.line_start = 10};
-}
-
-static remote_addr call_user(const struct fake_function *function, unsigned opcode)
-{
-	return fake_call(
-		&php, fake_function(&php, function), function->opcodes + opcode * php.layout->op_sizeof, 0);
-}
-
 static void call_internal(const char *name, remote_addr scope)
 {
 	struct fake_function function = {.type = (uint8_t)php.layout->ZEND_INTERNAL_FUNCTION,
@@ -124,11 +96,11 @@ static void call_internal(const char *name, remote_addr scope)
 
 static void methods_carry_the_class_that_declares_them(void **state)
 {
-	struct fake_function method = user_function("save");
+	struct fake_function method = fake_user_function(&php, "save");
 
-	call_main();
+	fake_call_main(&php);
 	method.scope = fake_class(&php, fake_string(&php, "App\\Model\\Base"));
-	call_user(&method, 4);
+	fake_call_user(&php, &method, 4);
 	call_internal("execute", fake_class(&php, fake_string(&php, "PDOStatement")));
 
 	assert_int_equal(name_stack(), 0);
@@ -149,12 +121,13 @@ static void methods_carry_the_class_that_declares_them(void **state)
 
 static void a_known_stack_is_named_without_any_call_of_its_own(void **state)
 {
-	struct fake_function closure = user_function("{closure}"), plain = user_function("plain");
+	struct fake_function closure = fake_user_function(&php, "{closure}"),
+			     plain = fake_user_function(&php, "plain");
 
-	call_main();
+	fake_call_main(&php);
 	closure.flags = php.layout->ZEND_ACC_CLOSURE;
-	call_user(&closure, 1);
-	call_user(&plain, 2);
+	fake_call_user(&php, &closure, 1);
+	fake_call_user(&php, &plain, 2);
 	assert_int_equal(name_stack(), 0);
 	assert_int_equal(named.frames[1].kind, FUNCTION_CLOSURE);
 
@@ -168,15 +141,15 @@ static void a_known_stack_is_named_without_any_call_of_its_own(void **state)
 /* Each of these objects is a function of its own, at an address of its own. */
 static void a_closure_made_anew_by_a_known_expression_costs_one_call_more(void **state)
 {
-	struct fake_function closure = user_function("{closure}");
+	struct fake_function closure = fake_user_function(&php, "{closure}");
 
-	call_main();
+	fake_call_main(&php);
 	fake_allocate(&php, 8192); /* its opcodes are on a page that has nothing else */
 	closure.opcodes = fake_opcodes(&php, 8, 10);
 	fake_allocate(&php, 8192);
 	closure.flags = php.layout->ZEND_ACC_CLOSURE;
 	closure.scope = fake_class(&php, fake_string(&php, "App\\Pipeline"));
-	remote_addr frame = call_user(&closure, 1);
+	remote_addr frame = fake_call_user(&php, &closure, 1);
 	call_internal("usleep", 0);
 	assert_int_equal(name_stack(), 0);
 	for (unsigned i = 0; i < 40; i++) { /* longer than what nobody looks at is predicted */
@@ -191,10 +164,10 @@ static void a_closure_made_anew_by_a_known_expression_costs_one_call_more(void *
 
 static void the_innermost_user_frame_s_line_is_only_a_hint(void **state)
 {
-	struct fake_function function = user_function("busy");
+	struct fake_function function = fake_user_function(&php, "busy");
 
-	call_main();
-	remote_addr leaf = call_user(&function, 5);
+	fake_call_main(&php);
+	remote_addr leaf = fake_call_user(&php, &function, 5);
 	assert_int_equal(name_stack(), 0);
 	assert_int_equal(named.frames[0].line, 15);
 	assert_true(named.frames[0].line_approximate);
@@ -225,14 +198,15 @@ static void code_without_a_name_is_called_after_the_opcode_that_included_it(void
 		{layout->ZEND_EVAL, (uint8_t)layout->ZEND_EVAL_CODE, "eval"},
 	};
 
-	call_main();
+	fake_call_main(&php);
 	for (size_t i = 0; i < 5; i++) {
-		struct fake_function includer = user_function("includer"), code = user_function(NULL);
+		struct fake_function includer = fake_user_function(&php, "includer"),
+				     code = fake_user_function(&php, NULL);
 		remote_addr op = includer.opcodes + 3 * layout->op_sizeof;
 
 		fake_put8(&php.memory, op + layout->op_opcode, (uint8_t)layout->ZEND_INCLUDE_OR_EVAL);
 		fake_put32(&php.memory, op + layout->op_extended_value, ways[i].kind);
-		call_user(&includer, 3);
+		fake_call_user(&php, &includer, 3);
 		code.type = ways[i].type;
 		fake_call(&php, fake_function(&php, &code), code.opcodes, layout->ZEND_CALL_CODE);
 	}
@@ -251,10 +225,11 @@ static void code_without_a_name_is_called_after_the_opcode_that_included_it(void
 
 static void another_request_s_function_at_the_same_address_gets_its_own_name(void **state)
 {
-	struct fake_function old = user_function("yesterday"), new = user_function("today");
+	struct fake_function old = fake_user_function(&php, "yesterday"),
+			     new = fake_user_function(&php, "today");
 
-	call_main();
-	remote_addr frame = call_user(&old, 1), func;
+	fake_call_main(&php);
+	remote_addr frame = fake_call_user(&php, &old, 1), func;
 	assert_int_equal(name_stack(), 0);
 	assert_string_equal(name_of(0), "yesterday");
 
@@ -268,10 +243,10 @@ static void another_request_s_function_at_the_same_address_gets_its_own_name(voi
 /* Without opcache even the strings may come to lie where the old ones were: then hash and length tell. */
 static void another_request_s_name_at_the_same_address_is_noticed_by_its_hash(void **state)
 {
-	struct fake_function function = user_function("yesterday");
+	struct fake_function function = fake_user_function(&php, "yesterday");
 
-	call_main();
-	call_user(&function, 1);
+	fake_call_main(&php);
+	fake_call_user(&php, &function, 1);
 	assert_int_equal(name_stack(), 0);
 	fake_write_string(&php, function.name, "tomorrow!", 9);
 	function_cache_new_request(cache);
@@ -282,9 +257,10 @@ static void another_request_s_name_at_the_same_address_is_noticed_by_its_hash(vo
 static void a_closure_s_address_that_is_used_again_within_the_request_is_noticed_in_the_same_sample(
 	void **state)
 {
-	struct fake_function first = user_function("{closure}"), second = user_function("{closure}");
+	struct fake_function first = fake_user_function(&php, "{closure}"),
+			     second = fake_user_function(&php, "{closure}");
 
-	call_main();
+	fake_call_main(&php);
 	first.flags = second.flags = php.layout->ZEND_ACC_CLOSURE;
 	second.line_start = 44;
 	remote_addr func = fake_function(&php, &first);
@@ -309,14 +285,14 @@ static remote_addr interned_string(const char *text)
 
 static void of_interned_names_the_pointers_prove_a_closure_until_the_next_request(void **state)
 {
-	struct fake_function closure = user_function(NULL);
+	struct fake_function closure = fake_user_function(&php, NULL);
 	remote_addr name = interned_string("{closure}");
 
-	call_main();
+	fake_call_main(&php);
 	closure.name = name;
 	closure.filename = interned_string("/srv/lib.php");
 	closure.flags = php.layout->ZEND_ACC_CLOSURE;
-	call_user(&closure, 1);
+	fake_call_user(&php, &closure, 1);
 	call_internal("usleep", 0);
 	assert_int_equal(name_stack(), 0);
 	fake_write_string(&php, name, "{another}", 9); /* as no PHP does within a request */
@@ -330,12 +306,12 @@ static void of_interned_names_the_pointers_prove_a_closure_until_the_next_reques
 
 static void a_name_made_at_run_time_is_looked_at_in_every_sample(void **state)
 {
-	struct fake_function trampoline = user_function("callMe");
+	struct fake_function trampoline = fake_user_function(&php, "callMe");
 
-	call_main();
+	fake_call_main(&php);
 	trampoline.filename = interned_string("/srv/lib.php");
 	trampoline.flags = php.layout->ZEND_ACC_CALL_VIA_TRAMPOLINE;
-	call_user(&trampoline, 1);
+	fake_call_user(&php, &trampoline, 1);
 	call_internal("usleep", 0);
 	assert_int_equal(name_stack(), 0);
 	assert_int_equal(name_stack(), 0);
@@ -346,9 +322,9 @@ static void a_name_made_at_run_time_is_looked_at_in_every_sample(void **state)
 
 static void a_caller_whose_opline_left_its_function_has_it_proved_again(void **state)
 {
-	struct fake_function old = user_function("old"), new = user_function("new");
+	struct fake_function old = fake_user_function(&php, "old"), new = fake_user_function(&php, "new");
 
-	call_main();
+	fake_call_main(&php);
 	remote_addr func = fake_function(&php, &old);
 	remote_addr frame = fake_call(&php, func, old.opcodes, 0);
 	call_internal("usleep", 0);
@@ -365,11 +341,11 @@ static void a_caller_whose_opline_left_its_function_has_it_proved_again(void **s
 /* opcache_reset() and a deployment: the new function lies where the old one was, and looks the same. */
 static void what_opcache_shares_is_proved_anew_in_the_next_request(void **state)
 {
-	struct fake_function shared = user_function("yesterday");
+	struct fake_function shared = fake_user_function(&php, "yesterday");
 
 	shared.flags = php.layout->ZEND_ACC_IMMUTABLE;
-	call_main();
-	call_user(&shared, 1);
+	fake_call_main(&php);
+	fake_call_user(&php, &shared, 1);
 	call_internal("usleep", 0);
 	assert_int_equal(name_stack(), 0);
 	assert_string_equal(name_of(1), "yesterday");
@@ -381,11 +357,11 @@ static void what_opcache_shares_is_proved_anew_in_the_next_request(void **state)
 
 static void proofs_of_short_requests_in_a_row_ride_in_the_single_call(void **state)
 {
-	struct fake_function shared = user_function("shared");
+	struct fake_function shared = fake_user_function(&php, "shared");
 
 	shared.flags = php.layout->ZEND_ACC_IMMUTABLE;
-	call_main();
-	call_user(&shared, 1);
+	fake_call_main(&php);
+	fake_call_user(&php, &shared, 1);
 	call_internal("usleep", 0);
 	assert_int_equal(name_stack(), 0);
 	php.memory.calls = 0;
@@ -399,15 +375,15 @@ static void proofs_of_short_requests_in_a_row_ride_in_the_single_call(void **sta
 
 static void of_a_longer_request_only_the_first_sample_reads_what_proves_its_functions(void **state)
 {
-	struct fake_function shared = user_function("shared");
+	struct fake_function shared = fake_user_function(&php, "shared");
 	size_t spans;
 
 	shared.flags = php.layout->ZEND_ACC_IMMUTABLE;
 	fake_allocate(&php, 8192); /* on a page of its own */
 	shared.name = fake_string(&php, "shared");
 	fake_allocate(&php, 8192);
-	call_main();
-	call_user(&shared, 1);
+	fake_call_main(&php);
+	fake_call_user(&php, &shared, 1);
 	call_internal("usleep", 0);
 	for (unsigned sample = 0; sample < 4; sample++)
 		assert_int_equal(name_stack(), 0);
@@ -429,11 +405,11 @@ static void a_line_that_moved_within_a_function_is_read_anew_in_the_next_request
 	const uint32_t ways[] = {0, php.layout->ZEND_ACC_IMMUTABLE};
 
 	for (size_t way = 0; way < 2; way++) {
-		struct fake_function edited = user_function("edited");
+		struct fake_function edited = fake_user_function(&php, "edited");
 		remote_addr line = edited.opcodes + 3 * php.layout->op_sizeof + php.layout->op_lineno;
 
 		edited.flags = ways[way];
-		call_user(&edited, 3);
+		fake_call_user(&php, &edited, 3);
 		call_internal("usleep", 0);
 		assert_int_equal(name_stack(), 0);
 		assert_int_equal(named.frames[1].line, 13);
@@ -447,11 +423,11 @@ static void a_line_that_moved_within_a_function_is_read_anew_in_the_next_request
 
 static void a_caller_unwound_for_an_exception_has_the_line_where_it_was_thrown(void **state)
 {
-	struct fake_function function = user_function("thrower");
+	struct fake_function function = fake_user_function(&php, "thrower");
 	remote_addr exception = FAKE_EG + php.layout->eg_exception;
 
-	call_main();
-	remote_addr frame = call_user(&function, 1);
+	fake_call_main(&php);
+	remote_addr frame = fake_call_user(&php, &function, 1);
 	call_internal("__destruct", 0);
 	/* EG(exception_op)[0] and EG(opline_before_exception), Zend/zend_globals.h. */
 	fake_put64(&php.memory, frame + php.layout->ex_opline, exception + 24);
@@ -464,7 +440,7 @@ static void a_caller_unwound_for_an_exception_has_the_line_where_it_was_thrown(v
 
 static void a_fiber_s_base_is_no_frame(void **state)
 {
-	call_main();
+	fake_call_main(&php);
 	call_internal("start", fake_class(&php, fake_string(&php, "Fiber")));
 	call_internal(NULL, 0); /* zend_fiber_function */
 	call_internal("usleep", 0);
@@ -480,10 +456,10 @@ static void a_fiber_s_base_is_no_frame(void **state)
 static void what_can_t_be_the_frame_s_function_is_unread_and_not_remembered(void **state)
 {
 	struct fake_function nameless = {.type = php.layout->ZEND_INTERNAL_FUNCTION};
-	struct fake_function code = user_function(NULL);
+	struct fake_function code = fake_user_function(&php, NULL);
 	remote_addr func = fake_function(&php, &nameless), frame;
 
-	call_main();
+	fake_call_main(&php);
 	frame = fake_call(&php, func, 0, php.layout->ZEND_CALL_CODE);
 	call_internal("usleep", 0);
 	assert_int_equal(name_stack(), 0);
@@ -501,7 +477,7 @@ static void a_function_that_can_t_be_read_is_unread_and_its_neighbours_are_named
 {
 	struct fake_function nonsense = {.type = 99};
 
-	call_main();
+	fake_call_main(&php);
 	fake_call(&php, 0x66660000, 0, 0);
 	fake_call(&php, fake_function(&php, &nonsense), 0, 0);
 	call_internal("usleep", 0);
@@ -520,7 +496,7 @@ static void an_internal_function_at_the_end_of_what_is_mapped_is_named(void **st
 		.name = FAKE_HEAP + FAKE_HEAP_BYTES - 64};
 	remote_addr func = FAKE_HEAP + FAKE_HEAP_BYTES - 24;
 
-	call_main();
+	fake_call_main(&php);
 	fake_write_string(&php, function.name, "atend", 5);
 	fake_write_function(&php, func, &function);
 	fake_call(&php, func, 0, 0);
@@ -530,18 +506,18 @@ static void an_internal_function_at_the_end_of_what_is_mapped_is_named(void **st
 
 static void names_are_cut_at_a_nul_and_what_is_no_utf8_is_escaped(void **state)
 {
-	struct fake_function function = user_function("caf\xc3\xa9_\xe9\xff\xed\xa0\x80");
+	struct fake_function function = fake_user_function(&php, "caf\xc3\xa9_\xe9\xff\xed\xa0\x80");
 
-	call_main();
+	fake_call_main(&php);
 	function.scope = fake_class(&php, fake_string_of(&php, "class@anonymous\0/srv/x.php:3$0", 30));
-	call_user(&function, 1);
+	fake_call_user(&php, &function, 1);
 	assert_int_equal(name_stack(), 0);
 	assert_string_equal(name_of(0), "class@anonymous::caf\xc3\xa9_\\xE9\\xFF\\xED\\xA0\\x80");
 }
 
 static void an_overlong_name_ends_in_an_ellipsis_and_an_overlong_path_begins_with_one(void **state)
 {
-	struct fake_function function = user_function(NULL);
+	struct fake_function function = fake_user_function(&php, NULL);
 	char name[2000], file[3000];
 
 	for (size_t i = 0; i < 1998; i += 2)
@@ -550,8 +526,8 @@ static void an_overlong_name_ends_in_an_ellipsis_and_an_overlong_path_begins_wit
 	memcpy(file + 2990, "/last.php", 9);
 	function.name = fake_string_of(&php, name, 1998);
 	function.filename = fake_string_of(&php, file, 2999);
-	call_main();
-	call_user(&function, 1);
+	fake_call_main(&php);
+	fake_call_user(&php, &function, 1);
 
 	assert_int_equal(name_stack(), 0);
 	assert_true(strlen(name_of(0)) <= FUNCTION_MAX_NAME_BYTES);
@@ -567,7 +543,7 @@ static void an_overlong_name_ends_in_an_ellipsis_and_an_overlong_path_begins_wit
 
 static void of_a_very_long_name_or_path_no_more_is_read_than_is_kept(void **state)
 {
-	struct fake_function function = user_function(NULL);
+	struct fake_function function = fake_user_function(&php, NULL);
 	static char text[60000];
 	uint64_t before;
 
@@ -575,8 +551,8 @@ static void of_a_very_long_name_or_path_no_more_is_read_than_is_kept(void **stat
 	memcpy(text, "Begin", 5);
 	memcpy(text + sizeof(text) - 5, "/last", 5);
 	function.name = function.filename = fake_string_of(&php, text, sizeof(text));
-	call_main();
-	call_user(&function, 1);
+	fake_call_main(&php);
+	fake_call_user(&php, &function, 1);
 	assert_int_equal(fake_refresh(&php), 0);
 	assert_int_equal(stack_walk(php.view, php.layout, &known_pages, NULL, &stack), 0);
 	before = view_cost_bytes(php.view);
@@ -592,7 +568,7 @@ static void of_a_very_long_name_or_path_no_more_is_read_than_is_kept(void **stat
 /* Of a stack too deep to be read to its end; the last frame that is known may be an included file. */
 static void the_outermost_frame_that_was_reached_is_not_main_if_there_are_more(void **state)
 {
-	call_main();
+	fake_call_main(&php);
 	call_internal("usleep", 0);
 	assert_int_equal(fake_refresh(&php), 0);
 	assert_int_equal(stack_walk(php.view, php.layout, &known_pages, NULL, &stack), 0);
@@ -607,20 +583,20 @@ static void the_outermost_frame_that_was_reached_is_not_main_if_there_are_more(v
 
 static void a_string_of_absurd_length_is_unread(void **state)
 {
-	struct fake_function function = user_function("short");
+	struct fake_function function = fake_user_function(&php, "short");
 
-	call_main();
+	fake_call_main(&php);
 	fake_put64(&php.memory, function.name + php.layout->str_len, UINT64_MAX - 8);
-	call_user(&function, 1);
+	fake_call_user(&php, &function, 1);
 	assert_int_equal(name_stack(), 0);
 	assert_string_equal(name_of(0), "<unread>");
 }
 
 static void numbers_that_became_invalid_are_asked_for_anew(void **state)
 {
-	struct fake_function function = user_function("again");
+	struct fake_function function = fake_user_function(&php, "again");
 
-	call_user(&function, 1);
+	fake_call_user(&php, &function, 1);
 	call_internal("usleep", 0);
 	assert_int_equal(name_stack(), 0);
 	names.epoch++;
@@ -645,11 +621,11 @@ static void move_in_the_second_call(struct fake_memory *memory, size_t span)
 
 static void a_closure_replaced_while_it_was_read_is_torn_and_not_misnamed(void **state)
 {
-	struct fake_function first = user_function("{closure}");
+	struct fake_function first = fake_user_function(&php, "{closure}");
 
-	moving_to = user_function("{closure}");
+	moving_to = fake_user_function(&php, "{closure}");
 	first.flags = moving_to.flags = php.layout->ZEND_ACC_CLOSURE;
-	call_main();
+	fake_call_main(&php);
 	moving_leaf = fake_function(&php, &first);
 	fake_call(&php, moving_leaf, first.opcodes, php.layout->ZEND_CALL_CLOSURE);
 	php.memory.move = move_in_the_second_call;
@@ -658,9 +634,9 @@ static void a_closure_replaced_while_it_was_read_is_torn_and_not_misnamed(void *
 
 static void a_plain_function_read_while_the_target_moved_is_named(void **state)
 {
-	struct fake_function function = user_function("plain");
+	struct fake_function function = fake_user_function(&php, "plain");
 
-	call_main();
+	fake_call_main(&php);
 	moving_to = function;
 	moving_leaf = fake_function(&php, &function);
 	fake_call(&php, moving_leaf, function.opcodes, 0);

@@ -94,38 +94,11 @@ static const char *name_of(size_t frame)
 
 /* ---- what there is to be called ---- */
 
-static remote_addr call_main(void)
-{
-	struct fake_function main = {.filename = fake_string(&php, "/srv/main.php"),
-		.opcodes = fake_opcodes(&php, 8, 1),
-		.last = 8,
-		.line_start = 1};
-
-	return fake_call(&php, fake_function(&php, &main), main.opcodes + 2 * php.layout->op_sizeof,
-		php.layout->ZEND_CALL_CODE | php.layout->ZEND_CALL_TOP);
-}
-
-/* Declared at line 10 of lib.php, whose i-th opcode is at line 10 + i. */
-static struct fake_function user_function(const char *name)
-{
-	return (struct fake_function){.name = name ? fake_string(&php, name) : 0,
-		.filename = fake_string(&php, "/srv/lib.php"),
-		.opcodes = fake_opcodes(&php, 8, 10),
-		.last = 8,
-		.line_start = 10};
-}
-
-static remote_addr call_user(const struct fake_function *function, unsigned opcode)
-{
-	return fake_call(
-		&php, fake_function(&php, function), function->opcodes + opcode * php.layout->op_sizeof, 0);
-}
-
 static remote_addr call(const char *name)
 {
-	struct fake_function function = user_function(name);
+	struct fake_function function = fake_user_function(&php, name);
 
-	return call_user(&function, 1);
+	return fake_call_user(&php, &function, 1);
 }
 
 /* Returns from the frame at @frame, which is called no more. */
@@ -145,7 +118,7 @@ static remote_addr func_of(remote_addr frame)
 
 static void of_a_stack_that_stood_still_all_but_the_innermost_frame_is_joined(void **state)
 {
-	call_main();
+	fake_call_main(&php);
 	call("a");
 	call("b");
 	call("leaf");
@@ -172,7 +145,7 @@ static void what_is_called_in_another_s_place_is_named_and_the_rest_joined(void 
 {
 	remote_addr b;
 
-	call_main();
+	fake_call_main(&php);
 	call("a");
 	b = call("b");
 	call("leaf");
@@ -195,11 +168,11 @@ static void what_is_called_in_another_s_place_is_named_and_the_rest_joined(void 
 
 static void a_caller_that_got_on_is_named_at_its_new_line(void **state)
 {
-	struct fake_function a = user_function("a");
+	struct fake_function a = fake_user_function(&php, "a");
 	remote_addr frame;
 
-	call_main();
-	frame = call_user(&a, 1);
+	fake_call_main(&php);
+	frame = fake_call_user(&php, &a, 1);
 	call("b");
 	call("leaf");
 	assert_int_equal(sample(), 0);
@@ -215,7 +188,7 @@ static void a_caller_that_is_the_innermost_frame_now_has_a_line_that_is_a_hint(v
 {
 	remote_addr leaf;
 
-	call_main();
+	fake_call_main(&php);
 	call("a");
 	leaf = call("leaf");
 	assert_int_equal(sample(), 0);
@@ -230,7 +203,7 @@ static void a_caller_that_is_the_innermost_frame_now_has_a_line_that_is_a_hint(v
 
 static void a_frame_that_was_called_by_another_one_is_not_what_it_was(void **state)
 {
-	remote_addr main = call_main(), b;
+	remote_addr main = fake_call_main(&php), b;
 
 	call("a");
 	b = call("b");
@@ -247,9 +220,9 @@ static void a_frame_that_was_called_by_another_one_is_not_what_it_was(void **sta
 static void inside_of_a_generator_frames_are_walked(void **state)
 {
 	remote_addr generator = fake_allocate(&php, 256), inner;
-	struct fake_function body = user_function("generator");
+	struct fake_function body = fake_user_function(&php, "generator");
 
-	call_main();
+	fake_call_main(&php);
 	call("a");
 	fake_frame(&php, generator, fake_function(&php, &body), php.current,
 		body.opcodes + php.layout->op_sizeof, php.layout->ZEND_CALL_GENERATOR, 0);
@@ -269,7 +242,7 @@ static void a_frame_of_another_object_is_not_what_it_was(void **state)
 {
 	remote_addr frame;
 
-	call_main();
+	fake_call_main(&php);
 	frame = call("method");
 	fake_put64(&php.memory, frame + php.layout->ex_This, FAKE_HEAP + 0x1000);
 	call("leaf");
@@ -285,7 +258,7 @@ static void a_frame_of_another_object_is_not_what_it_was(void **state)
 
 static void a_stack_on_another_page_is_walked(void **state)
 {
-	call_main();
+	fake_call_main(&php);
 	call("a");
 	call("leaf");
 	assert_int_equal(sample(), 0);
@@ -297,10 +270,10 @@ static void a_stack_on_another_page_is_walked(void **state)
 
 static void a_stack_as_deep_as_may_be_is_joined_and_a_deeper_one_is_walked(void **state)
 {
-	struct fake_function function = user_function("down");
+	struct fake_function function = fake_user_function(&php, "down");
 	remote_addr func = fake_function(&php, &function);
 
-	call_main();
+	fake_call_main(&php);
 	for (unsigned i = 1; i < STACK_MAX_FRAMES; i++)
 		fake_call(&php, func, function.opcodes + php.layout->op_sizeof, 0);
 	assert_int_equal(sample(), 0);
@@ -322,7 +295,7 @@ static void without_its_outer_part_a_stack_is_what_a_walk_makes_of_it(void **sta
 {
 	struct raw_stack walked;
 
-	call_main();
+	fake_call_main(&php);
 	call("a");
 	call("b");
 	call("leaf");
@@ -350,15 +323,16 @@ static void without_its_outer_part_a_stack_is_what_a_walk_makes_of_it(void **sta
 
 static void a_closure_s_address_that_is_used_again_is_noticed_in_an_outer_frame(void **state)
 {
-	struct fake_function closure = user_function("{closure}"), other = user_function("{closure}");
+	struct fake_function closure = fake_user_function(&php, "{closure}"),
+			     other = fake_user_function(&php, "{closure}");
 	remote_addr frame;
 
 	closure.flags = other.flags = php.layout->ZEND_ACC_CLOSURE;
 	closure.scope = fake_class(&php, fake_string(&php, "App\\First"));
 	other.scope = fake_class(&php, fake_string(&php, "App\\Second"));
 	other.opcodes = closure.opcodes;
-	call_main();
-	frame = call_user(&closure, 1);
+	fake_call_main(&php);
+	frame = fake_call_user(&php, &closure, 1);
 	call("b");
 	call("leaf");
 	assert_int_equal(sample(), 0);
@@ -401,15 +375,15 @@ static void another_script_s_top_level_at_the_same_address_is_noticed(void **sta
 /* include $a; and require $b; in code that was eval()'d twice at the same address. */
 static void what_was_included_is_called_after_its_caller_s_opcode_of_now(void **state)
 {
-	struct fake_function code = user_function(NULL), included = user_function(NULL);
+	struct fake_function code = fake_user_function(&php, NULL), included = fake_user_function(&php, NULL);
 	remote_addr opline = code.opcodes + 3 * php.layout->op_sizeof;
 
 	code.filename = fake_string(&php, "/srv/a.php(3) : eval()'d code");
-	call_main();
+	fake_call_main(&php);
 	fake_put8(&php.memory, opline + php.layout->op_opcode, (uint8_t)php.layout->ZEND_INCLUDE_OR_EVAL);
 	fake_put32(&php.memory, opline + php.layout->op_extended_value, php.layout->ZEND_INCLUDE);
-	call_user(&code, 3);
-	call_user(&included, 1);
+	fake_call_user(&php, &code, 3);
+	fake_call_user(&php, &included, 1);
 	call("leaf");
 	assert_int_equal(sample(), 0);
 	assert_int_equal(sample(), 0);
@@ -423,11 +397,11 @@ static void what_was_included_is_called_after_its_caller_s_opcode_of_now(void **
 
 static void a_line_of_eval_d_code_is_read_in_every_sample(void **state)
 {
-	struct fake_function code = user_function("in_eval");
+	struct fake_function code = fake_user_function(&php, "in_eval");
 
 	code.filename = fake_string(&php, "/srv/a.php(3) : eval()'d code");
-	call_main();
-	call_user(&code, 3);
+	fake_call_main(&php);
+	fake_call_user(&php, &code, 3);
 	call("b");
 	call("leaf");
 	assert_int_equal(sample(), 0);
@@ -443,11 +417,11 @@ static void a_line_of_eval_d_code_is_read_in_every_sample(void **state)
 static void a_frame_that_is_unwound_for_an_exception_is_not_remembered(void **state)
 {
 	const struct layout *layout = php.layout;
-	struct fake_function a = user_function("a");
+	struct fake_function a = fake_user_function(&php, "a");
 	remote_addr frame;
 
-	call_main();
-	frame = call_user(&a, 1);
+	fake_call_main(&php);
+	frame = fake_call_user(&php, &a, 1);
 	call("destructor");
 	call("leaf");
 	fake_put64(&php.memory, frame + layout->ex_opline, FAKE_EG + layout->eg_exception + 24);
@@ -463,9 +437,9 @@ static void a_frame_that_is_unwound_for_an_exception_is_not_remembered(void **st
 
 static void a_function_that_could_not_be_read_is_asked_for_again(void **state)
 {
-	struct fake_function a = user_function("a");
+	struct fake_function a = fake_user_function(&php, "a");
 
-	call_main();
+	fake_call_main(&php);
 	fake_call(&php, 0x600000, 0x600000, 0); /* where nothing is mapped yet */
 	call("leaf");
 	assert_int_equal(sample(), 0);
@@ -480,10 +454,11 @@ static void a_function_that_could_not_be_read_is_asked_for_again(void **state)
 /* Where a new request was not noticed, one frame that does not fit puts all of them in doubt. */
 static void a_function_that_should_have_outlived_the_request_makes_all_names_stale(void **state)
 {
-	struct fake_function other = user_function("other"), function = user_function("function");
+	struct fake_function other = fake_user_function(&php, "other"),
+			     function = fake_user_function(&php, "function");
 	remote_addr func = fake_function(&php, &function), leaf;
 
-	call_main();
+	fake_call_main(&php);
 	fake_call(&php, func, function.opcodes + php.layout->op_sizeof, 0);
 	fake_call(&php, func, function.opcodes + php.layout->op_sizeof, 0);
 	leaf = call("leaf");
@@ -505,11 +480,11 @@ static void a_function_that_should_have_outlived_the_request_makes_all_names_sta
 
 static void functions_that_were_forgotten_meanwhile_are_named_anew_where_they_need_a_look(void **state)
 {
-	struct fake_function closure = user_function("{closure}");
+	struct fake_function closure = fake_user_function(&php, "{closure}");
 
 	closure.flags = php.layout->ZEND_ACC_CLOSURE;
-	call_main();
-	call_user(&closure, 1);
+	fake_call_main(&php);
+	fake_call_user(&php, &closure, 1);
 	call("b");
 	call("leaf");
 	assert_int_equal(sample(), 0);
@@ -535,7 +510,7 @@ static void replace_function(struct fake_memory *memory, size_t span)
 
 static void an_outer_frame_that_changes_between_the_copies_is_torn(void **state)
 {
-	call_main();
+	fake_call_main(&php);
 	moving = call("a");
 	call("b");
 	call("leaf");
@@ -554,10 +529,10 @@ static void an_outer_frame_that_changes_between_the_copies_is_torn(void **state)
 
 static void call_deep(unsigned frames)
 {
-	struct fake_function function = user_function("down");
+	struct fake_function function = fake_user_function(&php, "down");
 	remote_addr func = fake_function(&php, &function);
 
-	call_main();
+	fake_call_main(&php);
 	for (unsigned i = 1; i < frames; i++)
 		fake_call(&php, func, function.opcodes + php.layout->op_sizeof, 0);
 }
